@@ -1,0 +1,116 @@
+# sb: one makefile, not recursive, no configure. Adding a command is adding a
+# file: cmd/sb-x.c, doc/man1/sb-x.1, t/sb-x.bats.
+#
+#   make            build everything into build/
+#   make run        install what is missing, build, show the main job
+#   make check      install what is missing, build, run every test
+#   make lint       warnings as errors, format, shellcheck, mandoc, order
+#   make bench      the figures of doc/BENCH.md, measured here
+#   make install    PREFIX= DESTDIR=
+#   make SAN=1 …    the same with sanitizers, in build-san/
+
+-include config.mk
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CC ?= cc
+CFLAGS ?= -O2 -g
+WORKSPACE ?= .
+
+WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-Wold-style-definition -Wvla -Walloca -Wwrite-strings -Wcast-qual \
+	-Wformat=2 -Wundef -Wpointer-arith -Wimplicit-fallthrough \
+	-Wswitch-enum -Wnull-dereference -Wunused-result -fno-common
+OUR_CFLAGS = -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Ilib $(WARN)
+HARDEN = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong \
+	-fstack-clash-protection -fPIE
+LDHARDEN = -pie -Wl,-z,relro,-z,now
+# Archives, so that a command starts without resolving a large library.
+LIBS = -l:libbsd.a -l:libmd.a -l:libcrypto.a
+
+ifdef SAN
+B = build-san
+CFLAGS = -O1 -g -fno-omit-frame-pointer
+HARDEN = -fsanitize=address,undefined -fno-sanitize-recover=all -fPIE
+LDHARDEN = -pie -fsanitize=address,undefined
+else
+B = build
+endif
+ifdef WERROR
+OUR_CFLAGS += -Werror
+endif
+ifndef V
+Q = @
+endif
+
+CMDS := $(sort $(patsubst cmd/%.c,$(B)/bin/%,$(wildcard cmd/*.c)))
+SHS := $(sort $(patsubst sh/%,$(B)/bin/%,$(wildcard sh/*)))
+UNITS := $(sort $(patsubst t/unit/%.c,$(B)/t/%,$(wildcard t/unit/*.c)))
+HELPERS := $(sort $(patsubst t/helper/%.c,$(B)/t/%,$(wildcard t/helper/*.c)))
+LIBOBJ := $(patsubst %,$(B)/lib/%.o,$(shell cat lib/ORDER))
+MAN := $(sort $(wildcard doc/man*/*.[157]))
+
+all: $(CMDS) $(SHS)
+
+$(B)/lib/%.o: lib/%.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(OUR_CFLAGS) $(HARDEN) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/libsb.a: $(LIBOBJ)
+	$(Q)rm -f $@ && ar rcsD $@ $^
+
+$(B)/cmd/%.o: cmd/%.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(OUR_CFLAGS) $(HARDEN) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/bin/%: $(B)/cmd/%.o $(B)/libsb.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDHARDEN) $(LDFLAGS) -o $@ $< $(B)/libsb.a $(LIBS)
+
+$(B)/bin/%: sh/%
+	@mkdir -p $(@D)
+	$(Q)install -m 755 $< $@
+
+$(B)/t/%: t/unit/%.c $(B)/libsb.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(OUR_CFLAGS) $(HARDEN) $(CFLAGS) $(LDHARDEN) -MMD -MP -o $@ \
+		$< $(B)/libsb.a $(LIBS)
+
+$(B)/t/%: t/helper/%.c $(B)/libsb.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(OUR_CFLAGS) $(HARDEN) $(CFLAGS) $(LDHARDEN) -MMD -MP -o $@ \
+		$< $(B)/libsb.a $(LIBS)
+
+deps:
+	@t/deps
+
+run: deps
+	@$(MAKE) --no-print-directory all
+	@PATH="$(CURDIR)/$(B)/bin:$$PATH" sb-tour $(WORKSPACE)
+
+tests: all $(UNITS) $(HELPERS)
+
+check: deps
+	@$(MAKE) --no-print-directory tests
+	@t/run $(B)
+
+lint:
+	@t/lint
+
+bench: all
+	@t/bench $(B)
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(CMDS) $(SHS) $(DESTDIR)$(PREFIX)/bin
+	for m in $(MAN); do \
+		d=$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}; \
+		install -d $$d && install -m 644 $$m $$d || exit 1; done
+
+clean:
+	rm -rf build build-san
+
+-include $(wildcard $(B)/lib/*.d $(B)/cmd/*.d $(B)/t/*.d)
+
+.PHONY: all deps run tests check lint bench install clean
+.SECONDARY:

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "err.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *
+err_progname(void)
+{
+	return program_invocation_short_name;
+}
+
+void
+err_init(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) == -1 && errno == EBADF) {
+			/* Opened so that use fails: write-only for stdin. */
+			int mode = fd == 0 ? O_WRONLY : O_RDONLY;
+
+			if (open("/dev/null", mode) != fd)
+				_exit(EXIT_SYS);
+		}
+	signal(SIGPIPE, SIG_DFL);
+	/* An ignored SIGCHLD would make wait(2) lose every status. */
+	signal(SIGCHLD, SIG_DFL);
+}
+
+__attribute__((format(printf, 3, 0))) static void
+message(const char *level, int err, const char *fmt, va_list ap)
+{
+	char line[1024];
+	size_t len = 0;
+	int n;
+
+	n = snprintf(line, sizeof line, "%s: %s: ", err_progname(), level);
+	len = n < 0 ? 0 : (size_t)n;
+	if (len < sizeof line) {
+		n = vsnprintf(line + len, sizeof line - len, fmt, ap);
+		len += n < 0 ? 0 : (size_t)n;
+	}
+	if (err != 0 && len < sizeof line) {
+		n = snprintf(line + len, sizeof line - len, ": %s",
+		    strerror(err));
+		len += n < 0 ? 0 : (size_t)n;
+	}
+	if (len > sizeof line - 1)
+		len = sizeof line - 1;
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+			line[i] = '?';
+	line[len++] = '\n';
+	if (write(STDERR_FILENO, line, len) == -1)
+		return; /* nobody left to tell */
+}
+
+void
+die(int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	message("fatal", 0, fmt, ap);
+	va_end(ap);
+	exit(code);
+}
+
+void
+die_sys(const char *fmt, ...)
+{
+	int err = errno;
+	va_list ap;
+
+	va_start(ap, fmt);
+	message("fatal", err, fmt, ap);
+	va_end(ap);
+	exit(EXIT_SYS);
+}
+
+void
+warn_msg(const char *fmt, ...)
+{
+	int err = errno;
+	va_list ap;
+
+	va_start(ap, fmt);
+	message("warning", 0, fmt, ap);
+	va_end(ap);
+	errno = err;
+}
+
+void
+warn_sys(const char *fmt, ...)
+{
+	int err = errno;
+	va_list ap;
+
+	va_start(ap, fmt);
+	message("warning", err, fmt, ap);
+	va_end(ap);
+	errno = err;
+}
+
+void
+info_msg(const char *fmt, ...)
+{
+	int err = errno;
+	va_list ap;
+
+	va_start(ap, fmt);
+	message("info", 0, fmt, ap);
+	va_end(ap);
+	errno = err;
+}
+
+void
+usage_help(const char *usage)
+{
+	if (printf("usage: %s\n", usage) < 0 || fflush(stdout) != 0)
+		exit(EXIT_SYS);
+	exit(EXIT_OK);
+}
+
+void
+usage_die(const char *usage)
+{
+	if (fprintf(stderr, "%s: usage: %s\n", err_progname(), usage) < 0)
+		exit(EXIT_SYS);
+	exit(EXIT_USAGE);
+}

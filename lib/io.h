@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading and writing all of it. EINTR is retried, errno is kept, close is
+ * called once. Functions return 0 or a count, and -1 with errno.
+ */
+#ifndef SB_IO_H
+#define SB_IO_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "buf.h"
+
+int io_write_all(int fd, const void *p, size_t n);
+
+/* Reads up to n bytes; less only at end of file. */
+ssize_t io_read_all(int fd, void *p, size_t n);
+
+/* Appends everything up to end of file; EFBIG when more than max bytes. */
+int io_read_buf(int fd, struct buf *b, size_t max);
+
+/* One read(2), EINTR retried. 0 at end of file. */
+ssize_t io_read_some(int fd, void *p, size_t n);
+
+/* The whole file at (dirfd, path), not following a last link. */
+int io_read_file_at(int dirfd, const char *path, struct buf *b, size_t max);
+
+/*
+ * Copies from in to out from their current offsets to the end of in, by
+ * reflink, copy_file_range(2) or read/write, whichever the file systems
+ * accept. Returns the number of bytes.
+ */
+off_t io_copy(int in, int out);
+
+/* Closes once; errno of before is kept when close succeeds. */
+int io_close(int fd);
+
+/* Closes if open, keeps errno, forgets a failure: for descriptors only read. */
+void io_drop(int *fd);
+
+/*
+ * Flushes stdio's stdout and checks that everything arrived (ENOSPC shows up
+ * here). Dies 111 otherwise. The last call of every command that prints.
+ */
+void stdout_done(void);
+
+#endif
