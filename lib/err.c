@@ -46,8 +46,8 @@ message(const char *level, int err, const char *fmt, va_list ap)
 		len += n < 0 ? 0 : (size_t)n;
 	}
 	if (err != 0 && len < sizeof line) {
-		n = snprintf(line + len, sizeof line - len, ": %s",
-		    strerror(err));
+		n = snprintf(
+		    line + len, sizeof line - len, ": %s", strerror(err));
 		len += n < 0 ? 0 : (size_t)n;
 	}
 	if (len > sizeof line - 1)

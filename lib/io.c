@@ -87,8 +87,8 @@ io_read_file_at(int dirfd, const char *path, struct buf *b, size_t max)
 	int fd, rc;
 
 	/* Non-blocking, so that a FIFO in the place of the file cannot hang. */
-	fd = openat(dirfd, path,
-	    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	fd =
+	    openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd == -1)
 		return -1;
 	rc = io_read_buf(fd, b, max);

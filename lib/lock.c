@@ -79,8 +79,8 @@ lock_take(int dirfd, const char *name, bool exclusive, int ms)
 {
 	int fd;
 
-	fd = openat(dirfd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
-	    0600);
+	fd = openat(
+	    dirfd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd == -1)
 		return -1;
 	if (lock_fd(fd, exclusive, ms) == -1)

@@ -20,8 +20,9 @@ id_is_valid(const char *s)
 
 	if (len < 1 || len > ID_MAX || s[0] == '.')
 		return false;
-	return strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-			 "0123456789._-") == len;
+	return strspn(s,
+		   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+		   "0123456789._-") == len;
 }
 
 bool
@@ -196,10 +197,9 @@ path_rm_tree(int dirfd, const char *name)
 		return 0;
 	if (errno != EISDIR && errno != EPERM)
 		return -1;
-	fd = openat(dirfd, name,
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd == -1 && errno == EACCES &&
-	    fchmodat(dirfd, name, 0700, 0) == 0)
+	fd = openat(
+	    dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd == -1 && errno == EACCES && fchmodat(dirfd, name, 0700, 0) == 0)
 		fd = openat(dirfd, name,
 		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd == -1)

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <sys/stat.h>
 
-#define ID_MAX 64
+#define ID_MAX         64
 #define PATH_BYTES_MAX 4095
 
 /* [A-Za-z0-9._-], 1 to 64 bytes, not beginning with a dot. */

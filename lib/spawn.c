@@ -10,7 +10,9 @@
 #include "err.h"
 #include "io.h"
 
-enum { MAP_MAX = 8 };
+enum {
+	MAP_MAX = 8
+};
 
 /*
  * In the child: first move every source above all targets, so that no dup2

@@ -35,8 +35,8 @@ static int
 open_part(const char *part)
 {
 	int store = store_open();
-	int fd = openat(store, part,
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(
+	    store, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd == -1)
 		die_sys("unable to open %s/%s (is it a store? see "

@@ -10,13 +10,13 @@
 #include <sys/types.h>
 
 #ifndef RESOLVE_NO_MAGICLINKS
-#define RESOLVE_NO_MAGICLINKS 0x02
+#	define RESOLVE_NO_MAGICLINKS 0x02
 #endif
 #ifndef RESOLVE_NO_SYMLINKS
-#define RESOLVE_NO_SYMLINKS 0x04
+#	define RESOLVE_NO_SYMLINKS 0x04
 #endif
 #ifndef RESOLVE_BENEATH
-#define RESOLVE_BENEATH 0x08
+#	define RESOLVE_BENEATH 0x08
 #endif
 
 /* openat2(2), retried on EAGAIN (a rename raced with the walk). */
@@ -28,7 +28,7 @@ int sys_pidfd_send_signal(int pidfd, int sig);
 int sys_close_range(unsigned first, unsigned last, unsigned flags);
 
 #ifndef CLOSE_RANGE_CLOEXEC
-#define CLOSE_RANGE_CLOEXEC 4
+#	define CLOSE_RANGE_CLOEXEC 4
 #endif
 
 #endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing JSON (RFC 8259) into a buffer. Strings must be UTF-8; a path that is
+ * not goes out as "NAME_b64" instead of "NAME", never guessed. Commas are
+ * placed by looking at the last byte, so members are simply added in order.
+ */
+#ifndef SB_OUT_H
+#define SB_OUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buf.h"
+
+/* RFC 3629: no surrogates, no overlong forms, at most U+10FFFF. */
+bool utf8_is_valid(const void *p, size_t n);
+
+/* A quoted string of n bytes, which must be UTF-8. */
+void out_string(struct buf *b, const char *s, size_t n);
+
+/* ASCII only: everything above 0x7e as \uXXXX, as manifests are hashed. */
+void out_string_ascii(struct buf *b, const char *s, size_t n);
+
+/* "," when b does not end in one of {[:, and "name": */
+void out_key(struct buf *b, const char *name);
+void out_str(struct buf *b, const char *name, const char *value);
+void out_num(struct buf *b, const char *name, uint64_t value);
+void out_bool(struct buf *b, const char *name, bool value);
+void out_null(struct buf *b, const char *name);
+
+/* "name":"…" when path is UTF-8, else "name_b64":"…" (RFC 4648). */
+void out_path(struct buf *b, const char *name, const char *path);
+
+#endif
