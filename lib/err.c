@@ -27,6 +27,8 @@ err_init(void)
 			if (open("/dev/null", mode) != fd)
 				_exit(EXIT_SYS);
 		}
+	/* Usage is ours to print, once. */
+	opterr = 0;
 	signal(SIGPIPE, SIG_DFL);
 	/* An ignored SIGCHLD would make wait(2) lose every status. */
 	signal(SIGCHLD, SIG_DFL);

@@ -1,0 +1,721 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sb-publish: turn what a session changed into one new layer on top of head,
+ * or change nothing. Shape: sink; prints one JSON object either way.
+ *
+ *   1. Take the session's gate exclusively: nobody runs in it any more.
+ *      Processes that were left behind are stopped while we look.
+ *   2. sb-layer-scan | sb-change-route, kept in memory.
+ *   3. sb-change-resolve against head, which a lease of our own pins. No lock
+ *      is held: this may take as long as it takes.
+ *   4. Draw a ticket, wait for the turn. If head has moved meanwhile, resolve
+ *      once more; with the turn it cannot move again.
+ *   5. sb-layer-commit, sb-stack-swap. This is the one visible change.
+ *   6. End the session; after a refusal let it go on instead.
+ *
+ * Invariant: until the swap the session is whole and head is as it was; after
+ * the swap a second publish of the same session finds nothing left to do.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "buf.h"
+#include "change.h"
+#include "err.h"
+#include "io.h"
+#include "json.h"
+#include "lock.h"
+#include "mem.h"
+#include "ns.h"
+#include "num.h"
+#include "out.h"
+#include "path.h"
+#include "queue.h"
+#include "rec.h"
+#include "session.h"
+#include "spawn.h"
+#include "stack.h"
+#include "store.h"
+
+static const char usage[] = "sb-publish [-t ms] session";
+
+enum {
+	QUEUE_MS = 300000, /* a publisher that hangs that long is a fault */
+	CONFLICTS_MAX = 200 /* in one answer */
+};
+
+/* Where programs find the descriptors that they are given by name. */
+#define BASE_IDS "/proc/self/fd/4"
+#define HEAD_IDS "/proc/self/fd/5"
+#define UPPER	 "/proc/self/fd/6"
+#define MERGED	 "/proc/self/fd/7"
+#define CONFLICT "/proc/self/fd/8"
+
+struct publish {
+	struct session *session;
+	int stackfd, upperfd, mergedfd;
+	int changes, resolved, conflicts; /* in memory */
+	struct manifest base, head;
+	char lease[ID_MAX + 1];
+	int lease_lock;
+	struct ticket ticket;
+	uint64_t source, ignored, merged; /* counted in resolved */
+	struct buf skipped; /* JSON elements */
+};
+
+/* What the child that does the work tells its parent. */
+struct outcome {
+	uint64_t upper_bytes;
+	int answer; /* memory file with the JSON */
+};
+
+static int
+memory_file(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC);
+
+	if (fd == -1)
+		die_sys("unable to make a memory file");
+	return fd;
+}
+
+static void
+rewind_fd(int fd)
+{
+	if (lseek(fd, 0, SEEK_SET) == -1)
+		die_sys("unable to rewind a memory file");
+}
+
+static void
+empty(int fd)
+{
+	if (ftruncate(fd, 0) == -1)
+		die_sys("unable to empty a memory file");
+	rewind_fd(fd);
+}
+
+static pid_t
+start(const char *const argv[], const struct spawn_fd *map, size_t n)
+{
+	pid_t pid = spawn(argv, map, n);
+
+	if (pid == -1)
+		die_sys("unable to start %s", argv[0]);
+	return pid;
+}
+
+static int
+finish(pid_t pid)
+{
+	int code = spawn_wait(pid);
+
+	if (code == -1)
+		die_sys("unable to wait");
+	return code;
+}
+
+static int
+ids_file(const struct manifest *m, const char *first)
+{
+	int fd = memory_file("ids");
+	struct buf b = BUF_INIT;
+
+	if (first)
+		buf_addf(&b, "%s\n", first);
+	for (size_t i = 0; i < m->n; i++)
+		buf_addf(&b, "%s\n", m->id[i]);
+	buf_addc(&b, '\n');
+	if (io_write_all(fd, b.data, b.len) == -1)
+		die_sys("unable to write to a memory file");
+	rewind_fd(fd);
+	buf_release(&b);
+	return fd;
+}
+
+static void
+read_manifest(int dirfd, const char *name, struct manifest *m)
+{
+	const char *why = NULL;
+
+	if (manifest_read(dirfd, name, m, &why) == 0 && m->n > 0)
+		return;
+	die(EXIT_SYS, "unable to read %s: %s", name,
+	    m->n == 0 && !why && errno == 0 ? "no layers" :
+		why                         ? why :
+					      strerror(errno));
+}
+
+/* ---- step 2 ---- */
+
+static int
+capture(struct publish *p)
+{
+	const char *const scan[] = { "sb-layer-scan", UPPER, NULL };
+	const char *const route[] = { "sb-change-route", "-X", CONFLICT,
+		NULL };
+	int pipefd[2], code;
+	pid_t a, b;
+
+	if (pipe2(pipefd, O_CLOEXEC) == -1)
+		die_sys("unable to make a pipe");
+	a = start(scan,
+	    (struct spawn_fd[]){ { pipefd[1], 1 }, { p->upperfd, 6 } }, 2);
+	io_drop(&pipefd[1]);
+	b = start(route,
+	    (struct spawn_fd[]){
+		{ pipefd[0], 0 }, { p->changes, 1 }, { p->conflicts, 8 } },
+	    3);
+	io_drop(&pipefd[0]);
+	code = finish(a);
+	if (code != 0) {
+		finish(b);
+		return code;
+	}
+	return finish(b);
+}
+
+/* ---- step 3 ---- */
+
+static void
+lease_head(struct publish *p)
+{
+	int lock;
+
+	manifest_release(&p->head);
+	p->head = (struct manifest)MANIFEST_INIT;
+	/* Shared: a layer that head names cannot go before our lease stands. */
+	lock = lock_take(p->stackfd, STACK_LOCK, false, QUEUE_MS);
+	if (lock == -1)
+		die_sys("unable to lock the stack");
+	read_manifest(p->stackfd, STACK_MANIFEST, &p->head);
+	snprintf(p->lease, sizeof p->lease, "publish-%ld-%" PRIu64,
+	    (long)getpid(), p->head.version);
+	p->lease_lock = stack_lease(p->stackfd, p->lease, &p->head);
+	if (p->lease_lock == -1)
+		die_sys("unable to make lease %s", p->lease);
+	io_drop(&lock);
+}
+
+static void
+drop_lease(struct publish *p)
+{
+	if (p->lease_lock == -1)
+		return;
+	stack_lease_drop(p->stackfd, p->lease);
+	io_drop(&p->lease_lock);
+}
+
+static int
+resolve(struct publish *p)
+{
+	const char *const argv[] = { "sb-change-resolve", "-C", UPPER, "-M",
+		MERGED, "-X", CONFLICT, BASE_IDS, HEAD_IDS, NULL };
+	int base = ids_file(&p->base, NULL), head = ids_file(&p->head, NULL);
+	int code;
+
+	rewind_fd(p->changes);
+	empty(p->resolved);
+	empty(p->conflicts);
+	code = finish(start(argv,
+	    (struct spawn_fd[]){ { p->changes, 0 }, { p->resolved, 1 },
+		{ base, 4 }, { head, 5 }, { p->upperfd, 6 },
+		{ p->mergedfd, 7 }, { p->conflicts, 8 } },
+	    7));
+	io_drop(&base);
+	io_drop(&head);
+	return code;
+}
+
+/* ---- steps 4 and 5 ---- */
+
+static char *
+first_line(int fd)
+{
+	struct buf b = BUF_INIT;
+	size_t len;
+
+	rewind_fd(fd);
+	if (io_read_buf(fd, &b, 4096) == -1)
+		die_sys("unable to read an answer");
+	len = strcspn(buf_str(&b), "\n");
+	buf_reserve(&b, 0);
+	buf_cut(&b, len);
+	return buf_steal(&b);
+}
+
+/* 0 and the id, or 1 when there is nothing to commit. */
+static int
+commit(struct publish *p, char **id)
+{
+	const char *const argv[] = { "sb-layer-commit", "-C", UPPER, "-M",
+		MERGED, "-l", p->lease, NULL };
+	int answer = memory_file("id"), code;
+
+	rewind_fd(p->resolved);
+	code = finish(start(argv,
+	    (struct spawn_fd[]){ { p->resolved, 0 }, { answer, 1 },
+		{ p->upperfd, 6 }, { p->mergedfd, 7 } },
+	    4));
+	if (code == 0)
+		*id = first_line(answer);
+	io_drop(&answer);
+	return code;
+}
+
+static int
+swap(struct publish *p, const char *id)
+{
+	char version[24];
+	const char *const argv[] = { "sb-stack-swap", version, NULL };
+	int ids = ids_file(&p->head, id), answer = memory_file("version");
+	int code;
+
+	snprintf(version, sizeof version, "%" PRIu64, p->head.version);
+	code = finish(start(argv,
+	    (struct spawn_fd[]){ { ids, 0 }, { answer, 1 } }, 2));
+	io_drop(&ids);
+	io_drop(&answer);
+	return code;
+}
+
+/*
+ * Resolve, queue, resolve again if head moved, commit, swap. Somebody who
+ * swaps without a ticket can make the swap fail: then once more.
+ */
+static int
+publish_changes(struct publish *p)
+{
+	char *id = NULL;
+	int code;
+
+	lease_head(p);
+	code = resolve(p);
+	if (code != 0)
+		return code;
+	if (queue_draw(p->stackfd, &p->ticket, QUEUE_MS) == -1 ||
+	    queue_wait(&p->ticket, QUEUE_MS) == -1) {
+		if (errno == ETIMEDOUT)
+			die(EXIT_TIMEOUT, "gave up waiting for the publishers "
+					  "before this one");
+		die_sys("unable to queue");
+	}
+	for (;;) {
+		struct manifest now = MANIFEST_INIT;
+		bool moved;
+
+		read_manifest(p->stackfd, STACK_MANIFEST, &now);
+		moved = !manifest_equal_layers(&now, &p->head) ||
+		    now.version != p->head.version;
+		manifest_release(&now);
+		if (moved) {
+			drop_lease(p);
+			lease_head(p);
+			code = resolve(p);
+			if (code != 0)
+				return code;
+		}
+		code = commit(p, &id);
+		if (code != 0)
+			return code;
+		code = swap(p, id);
+		if (code != EXIT_CONFLICT)
+			return code;
+	}
+}
+
+/* ---- answers ---- */
+
+static void
+count(struct publish *p, int fd)
+{
+	enum rec_kind kind;
+	char *last = NULL;
+	struct change c;
+	struct rec r;
+	FILE *in;
+
+	rewind_fd(fd);
+	in = fdopen(dup(fd), "r");
+	if (!in)
+		die_sys("unable to read the changes");
+	rec_init(&r, in, '\0');
+	for (;;) {
+		kind = change_read(&r, &c, last);
+		if (kind != REC_ITEM)
+			break;
+		if (c.kind == CHANGE_SPECIAL) {
+			if (p->skipped.len > 0)
+				buf_addc(&p->skipped, ',');
+			buf_addc(&p->skipped, '{');
+			out_path(&p->skipped, "path", c.path);
+			out_str(&p->skipped, "reason",
+			    "unsupported_special_file");
+			buf_addc(&p->skipped, '}');
+		} else if (c.route == 's') {
+			p->source++;
+		} else if (c.route == 'i') {
+			p->ignored++;
+		}
+		if (c.kind == CHANGE_WRITE && strcmp(c.from, "m") == 0)
+			p->merged++;
+		free(last);
+		last = c.path;
+		free(c.target);
+	}
+	free(last);
+	if (kind != REC_STOP)
+		die(EXIT_BUG, "resolved changes cannot be read back");
+	rec_release(&r);
+	fclose(in);
+}
+
+static uint64_t
+upper_bytes(int changes)
+{
+	uint64_t sum = 0;
+	char *last = NULL;
+	struct change c;
+	struct rec r;
+	FILE *in;
+
+	rewind_fd(changes);
+	in = fdopen(dup(changes), "r");
+	if (!in)
+		die_sys("unable to read the changes");
+	rec_init(&r, in, '\0');
+	while (change_read(&r, &c, last) == REC_ITEM) {
+		sum += (uint64_t)c.size;
+		free(last);
+		last = c.path;
+		free(c.target);
+	}
+	free(last);
+	rec_release(&r);
+	fclose(in);
+	return sum;
+}
+
+/* The object "publish" of a success, as a member. */
+static void
+answer_success(struct publish *p, bool no_op, struct buf *b)
+{
+	struct manifest now = MANIFEST_INIT;
+	char hex[HASH_HEX + 1];
+
+	read_manifest(p->stackfd, STACK_MANIFEST, &now);
+	manifest_root_hash(&now, hex);
+	out_key(b, "publish");
+	buf_addc(b, '{');
+	out_bool(b, "no_op", no_op);
+	out_key(b, "revision");
+	buf_addc(b, '{');
+	out_num(b, "manifest_version", now.version);
+	out_str(b, "root_hash", hex);
+	out_num(b, "layer_count", now.n);
+	buf_addc(b, '}');
+	out_key(b, "route_summary");
+	buf_addc(b, '{');
+	out_num(b, "source_count", p->source);
+	out_num(b, "ignored_count", p->ignored);
+	buf_addc(b, '}');
+	out_num(b, "merged_count", p->merged);
+	out_key(b, "skipped");
+	buf_addf(b, "[%s]}", buf_str(&p->skipped));
+	manifest_release(&now);
+}
+
+static void
+out_span(struct buf *b, const char *name, struct span s)
+{
+	out_key(b, name);
+	if (s.p)
+		buf_add(b, s.p, s.n);
+	else
+		buf_adds(b, "null");
+}
+
+static void
+out_path_of(struct buf *b, struct span conflict)
+{
+	struct span path = json_member(conflict, "path");
+
+	if (path.p)
+		out_span(b, "path", path);
+	else
+		out_span(b, "path_b64", json_member(conflict, "path_b64"));
+}
+
+/* The first conflict in the shape that older clients know. */
+static void
+out_rejection(struct buf *b, struct span first)
+{
+	struct buf kind = BUF_INIT;
+	bool protected;
+
+	json_string(json_member(first, "kind"), &kind);
+	protected = strcmp(buf_str(&kind), "protected") == 0;
+	buf_release(&kind);
+	out_key(b, "publish_rejection");
+	buf_addc(b, '{');
+	out_path_of(b, first);
+	out_str(b, "reason", protected ? "protected_path" : "source_conflict");
+	out_key(b, "source_conflict");
+	if (protected) {
+		buf_adds(b, "null");
+	} else {
+		buf_addc(b, '{');
+		out_path_of(b, first);
+		out_span(b, "expected", json_member(first, "expected"));
+		out_span(b, "actual", json_member(first, "actual"));
+		buf_addc(b, '}');
+	}
+	out_null(b, "protected_drop");
+	out_null(b, "message");
+	buf_addc(b, '}');
+}
+
+static void
+answer_refusal(struct publish *p, struct buf *b)
+{
+	struct buf lines = BUF_INIT;
+	size_t n = 0;
+	char *at;
+
+	rewind_fd(p->conflicts);
+	if (io_read_buf(p->conflicts, &lines, SIZE_MAX / 4) == -1)
+		die_sys("unable to read the conflicts");
+	out_key(b, "error");
+	buf_addc(b, '{');
+	out_str(b, "kind", "operation_failed");
+	out_str(b, "message", "workspace session publish was rejected");
+	out_key(b, "details");
+	buf_addc(b, '{');
+	out_str(b, "workspace_session_id", p->session->id);
+	out_str(b, "stage", "publish");
+	out_bool(b, "session_retained", true);
+	at = lines.data;
+	while (at && *at != '\0') {
+		size_t len = strcspn(at, "\n");
+
+		if (n == 0) {
+			out_rejection(b, (struct span){ at, len });
+			out_key(b, "conflicts");
+			buf_addc(b, '[');
+		}
+		if (n < CONFLICTS_MAX) {
+			if (n > 0)
+				buf_addc(b, ',');
+			buf_add(b, at, len);
+		}
+		n++;
+		at += len + (at[len] == '\n');
+	}
+	if (n == 0)
+		die(EXIT_BUG, "a refusal without a conflict");
+	buf_addc(b, ']');
+	if (n > CONFLICTS_MAX)
+		out_bool(b, "truncated", true);
+	buf_adds(b, "}}");
+	buf_release(&lines);
+}
+
+/* ---- the child that does it ---- */
+
+/*
+ * A session's user may take all permissions off a file: inside it is root of
+ * its namespace and reads it still. An ordinary user gets the same power over
+ * its own files in a user namespace of its own (user_namespaces(7)).
+ */
+static void
+gain_own_files(void)
+{
+	if (geteuid() != 0 && ns_own_user() == -1)
+		warn_sys("unable to make a user namespace: files without "
+			 "read permission cannot be published");
+}
+
+static int
+work(struct publish *p, struct outcome *outcome)
+{
+	struct names names = NAMES_INIT;
+	struct buf b = BUF_INIT;
+	int code = EXIT_NO;
+
+	p->stackfd = store_open_stack();
+	p->upperfd = path_open(p->session->dirfd, "upper",
+	    O_RDONLY | O_DIRECTORY, 0);
+	if (p->upperfd == -1 || names_read(p->upperfd, &names) == -1)
+		die_sys("unable to open the upperdir of %s", p->session->id);
+	if (names.n > 0) {
+		read_manifest(p->session->dirfd, "lease", &p->base);
+		if (path_rm_tree(p->session->dirfd, "merge") == -1 ||
+		    mkdirat(p->session->dirfd, "merge", 0700) == -1)
+			die_sys("unable to make merge/ of %s", p->session->id);
+		p->mergedfd = path_open(p->session->dirfd, "merge",
+		    O_RDONLY | O_DIRECTORY, 0);
+		if (p->mergedfd == -1)
+			die_sys("unable to open merge/ of %s", p->session->id);
+		p->changes = memory_file("changes");
+		p->resolved = memory_file("resolved");
+		p->conflicts = memory_file("conflicts");
+		code = capture(p);
+		if (code == 0) {
+			outcome->upper_bytes = upper_bytes(p->changes);
+			code = publish_changes(p);
+			if (code == 0 || code == EXIT_NO)
+				count(p, p->resolved);
+		}
+		queue_leave(&p->ticket);
+		drop_lease(p);
+		path_rm_tree(p->session->dirfd, "merge");
+	}
+	buf_addc(&b, '{');
+	if (code == 0 || code == EXIT_NO) {
+		out_str(&b, "workspace_session_id", p->session->id);
+		answer_success(p, code == EXIT_NO, &b);
+		code = 0;
+	} else if (code == EXIT_CONFLICT) {
+		answer_refusal(p, &b);
+	} else {
+		return code;
+	}
+	if (io_write_all(outcome->answer, b.data, b.len) == -1)
+		die_sys("unable to write the answer");
+	return code;
+}
+
+static int
+in_child(struct publish *p, struct outcome *outcome)
+{
+	pid_t pid;
+	int code;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == -1)
+		die_sys("unable to fork");
+	if (pid == 0) {
+		gain_own_files();
+		_exit(work(p, outcome));
+	}
+	code = spawn_wait(pid);
+	if (code == -1)
+		die_sys("unable to wait");
+	return code;
+}
+
+/* ---- */
+
+/* Stops what was left behind in the session. True when something was. */
+static bool
+freeze(struct session *s)
+{
+	const char *const argv[] = { "sb-ns-kill", "-s", "STOP", s->id, NULL };
+	int left = session_has_leftovers(s);
+
+	if (left == -1)
+		die_sys("unable to look for processes in session %s", s->id);
+	if (left == 0)
+		return false;
+	if (finish(start(argv, NULL, 0)) != 0)
+		die(EXIT_SYS, "unable to stop the processes in session %s",
+		    s->id);
+	return true;
+}
+
+static void
+thaw(struct session *s)
+{
+	const char *const argv[] = { "sb-ns-kill", "-s", "CONT", s->id, NULL };
+
+	if (finish(start(argv, NULL, 0)) != 0)
+		warn_msg("processes in session %s may still be stopped: "
+			 "sb-ns-kill -s CONT %s",
+		    s->id, s->id);
+}
+
+static void
+print_answer(int fd, const char *tail)
+{
+	struct buf b = BUF_INIT;
+
+	rewind_fd(fd);
+	if (io_read_buf(fd, &b, SIZE_MAX / 4) == -1)
+		die_sys("unable to read the answer");
+	printf("%s%s}\n", buf_str(&b), tail);
+	stdout_done();
+}
+
+int
+main(int argc, char **argv)
+{
+	struct publish p = { .stackfd = -1, .upperfd = -1, .mergedfd = -1,
+		.lease_lock = -1, .ticket = TICKET_INIT };
+	struct session session;
+	struct outcome *outcome;
+	uint64_t ms = 0;
+	char *tail;
+	bool frozen;
+	int opt, code;
+
+	err_init();
+	while ((opt = getopt(argc, argv, "+t:h")) != -1) {
+		if (opt == 't' && num_dec(optarg, 0, INT32_MAX, &ms))
+			continue;
+		if (opt == 'h')
+			usage_help(usage);
+		usage_die(usage);
+	}
+	if (optind + 1 != argc)
+		usage_die(usage);
+
+	if (session_open(&session, argv[optind]) == -1) {
+		if (errno == ENOENT || errno == EINVAL)
+			die(EXIT_NO, "no such session: %s", argv[optind]);
+		die_sys("unable to open session %s", argv[optind]);
+	}
+	if (session_gate(&session, true, (int)ms) == -1) {
+		if (errno == EAGAIN || errno == ETIMEDOUT)
+			die(ms == 0 ? EXIT_BUSY : EXIT_TIMEOUT,
+			    "session %s is in use: wait for its commands to "
+			    "end, or end them",
+			    session.id);
+		die_sys("unable to take the gate of session %s", session.id);
+	}
+	p.session = &session;
+	outcome = mmap(NULL, sizeof *outcome, PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (outcome == MAP_FAILED)
+		die_sys("unable to map memory");
+	outcome->answer = memory_file("answer");
+
+	frozen = freeze(&session);
+	code = in_child(&p, outcome);
+	if (code != 0) {
+		if (frozen)
+			thaw(&session);
+		if (code == EXIT_CONFLICT)
+			print_answer(outcome->answer, "");
+		return code;
+	}
+	if (session_stop(&session, 0) == -1 ||
+	    session_remove(&session) == -1) {
+		warn_sys("session %s is published but could not be closed: "
+			 "sb-session-end %s",
+		    session.id, session.id);
+		print_answer(outcome->answer, ",\"destroyed\":false");
+		return EXIT_SYS;
+	}
+	tail = xasprintf(",\"destroyed\":true,"
+			 "\"evicted_upperdir_bytes\":%" PRIu64,
+	    outcome->upper_bytes);
+	print_answer(outcome->answer, tail);
+	return EXIT_OK;
+}
