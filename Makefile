@@ -81,23 +81,31 @@ $(B)/t/%: t/helper/%.c $(B)/libsb.a
 	$(Q)$(CC) $(OUR_CFLAGS) $(HARDEN) $(CFLAGS) $(LDHARDEN) -MMD -MP -o $@ \
 		$< $(B)/libsb.a $(LIBS)
 
-deps:
-	@t/deps
-
-run: deps
+run:
+	@t/deps run
 	@$(MAKE) --no-print-directory all
 	@PATH="$(CURDIR)/$(B)/bin:$$PATH" sb-tour $(WORKSPACE)
 
 tests: all $(UNITS) $(HELPERS)
 
-check: deps
+# FILES= names some of the tests.
+check:
+	@t/deps check
 	@$(MAKE) --no-print-directory tests
-	@t/run $(B)
+	@t/run $(B) $(FILES)
+
+# Each header compiles alone.
+headers:
+	$(Q)for h in lib/*.h; do \
+		$(CC) $(OUR_CFLAGS) -fsyntax-only -x c $$h || exit 1; done
 
 lint:
+	@t/deps lint
 	@t/lint
 
-bench: all
+bench:
+	@t/deps bench
+	@$(MAKE) --no-print-directory all
 	@t/bench $(B)
 
 install: all
@@ -112,5 +120,5 @@ clean:
 
 -include $(wildcard $(B)/lib/*.d $(B)/cmd/*.d $(B)/t/*.d)
 
-.PHONY: all deps run tests check lint bench install clean
+.PHONY: all run tests check headers lint bench install clean
 .SECONDARY:

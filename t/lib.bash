@@ -34,7 +34,7 @@ sb_teardown() {
 		done
 	fi
 	for _ in $(seq 100); do
-		pids=$(our_processes)
+		pids=$(our_processes "$SB_STORE")
 		[ -n "$pids" ] || break
 		sleep 0.05
 	done
@@ -56,13 +56,12 @@ sb_teardown() {
 setup() { sb_setup; }
 teardown() { sb_teardown; }
 
-# Processes started with this test's store, wherever they are by now. The
+# Processes started with store $1, wherever they are by now. The
 # shell of the test itself was started without it.
 our_processes() {
 	(
 		cd /proc && unset SB_STORE &&
-		    grep -lzxFe "SB_STORE=$1" [0-9]*/environ 2>/dev/null |
-		    cut -d/ -f1 | grep -vx "$BASHPID"
+		    grep -lzxFe "SB_STORE=$1" [0-9]*/environ | cut -d/ -f1
 	) 2>/dev/null || :
 }
 
@@ -140,6 +139,7 @@ listing() {
 kill_at() {
 	local call=$1 n=$2
 	shift 2
+	# shellcheck disable=SC2086 # nothing or one word
 	strace ${FOLLOW--f} -qq -o /dev/null -e trace="$call" -e inject="$call:signal=KILL:when=$n" "$@"
 }
 
@@ -147,6 +147,7 @@ kill_at() {
 fault_at() {
 	local call=$1 n=$2 err=$3
 	shift 3
+	# shellcheck disable=SC2086 # nothing or one word
 	strace ${FOLLOW--f} -qq -o /dev/null -e trace="$call" -e inject="$call:error=$err:when=$n" "$@"
 }
 
@@ -154,6 +155,7 @@ fault_at() {
 count_calls() {
 	local call=$1
 	shift
+	# shellcheck disable=SC2086 # nothing or one word
 	strace ${FOLLOW--f} -qq -e signal=none -o "$T/calls" -e trace="$call" "$@" >/dev/null 3>&- || return
 	awk -v f="${FOLLOW--f}" '!/ resumed>/ { n[f ? $1 : 0]++ }
 	    END { for (p in n) if (n[p] > max) max = n[p]; print max + 0 }' "$T/calls"
