@@ -38,6 +38,9 @@ int io_close(int fd);
 /* Closes if open, keeps errno, forgets a failure: for descriptors only read. */
 void io_drop(int *fd);
 
+/* Raises the soft limit of descriptors to the hard one, for deep trees. */
+void io_many_fds(void);
+
 /*
  * Flushes stdio's stdout and checks that everything arrived (ENOSPC shows up
  * here). Dies 111 otherwise. The last call of every command that prints.

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "mem.h"
+#include "out.h"
 
 enum {
 	LINES_MAX = 1 << 30, /* diagonals must fit an int32_t */
@@ -14,44 +15,6 @@ enum {
 	LIMIT_MIN = 32,
 	SLIDE_FACTOR = 16
 };
-
-static bool
-utf8_is_valid(const unsigned char *p, const unsigned char *end)
-{
-	while (p < end) {
-		unsigned char c = *p, lo = 0x80, hi = 0xbf;
-		size_t more;
-
-		if (c < 0x80) {
-			p++;
-			continue;
-		}
-		if (c >= 0xc2 && c <= 0xdf)
-			more = 1;
-		else if (c >= 0xe0 && c <= 0xef)
-			more = 2;
-		else if (c >= 0xf0 && c <= 0xf4)
-			more = 3;
-		else
-			return false;
-		/* Overlong forms, surrogates, and what lies above U+10FFFF. */
-		if (c == 0xe0)
-			lo = 0xa0;
-		else if (c == 0xed)
-			hi = 0x9f;
-		else if (c == 0xf0)
-			lo = 0x90;
-		else if (c == 0xf4)
-			hi = 0x8f;
-		if ((size_t)(end - p) <= more || p[1] < lo || p[1] > hi)
-			return false;
-		for (size_t i = 2; i <= more; i++)
-			if (p[i] < 0x80 || p[i] > 0xbf)
-				return false;
-		p += more + 1;
-	}
-	return true;
-}
 
 const char *
 text_flaw(const void *p, size_t n)
@@ -62,7 +25,7 @@ text_flaw(const void *p, size_t n)
 		return NULL;
 	if (memchr(p, '\0', n))
 		return "contains a NUL byte";
-	if (!utf8_is_valid(p, (const unsigned char *)p + n))
+	if (!utf8_is_valid(p, n))
 		return "is not UTF-8";
 	return NULL;
 }

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sb-layer-commit: turn resolved changes into a layer that nothing names yet.
+ * Shape: sink; prints the layer's id.
+ *
+ *   1. Read the whole stream and check it; nothing is made before its full
+ *      stop.
+ *   2. Make staging/ID.lock, held as long as we live, and staging/ID.staging;
+ *      build the tree in it, parents first.
+ *   3. Give directories their attributes from below, when nothing changes in
+ *      them any more. Sync files, then directories.
+ *   4. Write the digest; note the id in the lease, if one is named; rename the
+ *      tree to layers/ID and sync layers/.
+ *
+ * Invariant: what is under layers/ is whole, synced and has its digest. What a
+ * killed run leaves in staging/ is not locked and goes with the next sweep.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "attr.h"
+#include "buf.h"
+#include "change.h"
+#include "err.h"
+#include "hash.h"
+#include "io.h"
+#include "layer.h"
+#include "lock.h"
+#include "mem.h"
+#include "path.h"
+#include "stack.h"
+#include "stage.h"
+#include "store.h"
+#include "whiteout.h"
+
+static const char usage[] = "sb-layer-commit [-C dir] [-M dir] [-l lease]";
+
+static int upper = -1, merged = -1, stackfd = -1, staging = -1, tree = -1;
+static char id[ID_MAX + 1];
+static uint64_t bytes;
+
+/* Removes what was staged. Only reached while staging is ours. */
+static void
+unstage(void)
+{
+	char name[ID_MAX + 16];
+
+	snprintf(name, sizeof name, "%s.staging", id);
+	path_rm_tree(staging, name);
+	snprintf(name, sizeof name, "%s.lock", id);
+	unlinkat(staging, name, 0);
+}
+
+/* ---- checking ---- */
+
+static int
+source_of(const struct change *c)
+{
+	if (strcmp(c->from, "u") == 0 && upper != -1)
+		return upper;
+	if (strcmp(c->from, "m") == 0 && merged != -1)
+		return merged;
+	die(EXIT_USAGE, "%s: there is no directory for content from '%s'",
+	    c->path, c->from);
+}
+
+static bool
+is_dir(const struct change *c)
+{
+	return c->kind == CHANGE_DIR || c->kind == CHANGE_OPAQUE;
+}
+
+/* Every path lies in a directory of the stream, so that its attributes are
+ * known; and carries no name that means something else in a layer. */
+static size_t
+check(const struct changes *cs)
+{
+	const char *dirs[PATH_BYTES_MAX / 2 + 2];
+	size_t depth = 0, n = 0;
+
+	for (size_t i = 0; i < cs->n; i++) {
+		const struct change *c = &cs->v[i];
+		size_t parent = path_parent_len(c->path);
+
+		if (c->kind == CHANGE_SPECIAL)
+			continue;
+		if (path_is_reserved(c->path))
+			die(EXIT_USAGE, "%s: names beginning .wh. cannot be "
+					"in a layer",
+			    c->path);
+		while (depth > 0 && !path_is_below(c->path, dirs[depth - 1]))
+			depth--;
+		if (parent != (depth ? strlen(dirs[depth - 1]) : 0))
+			die(EXIT_USAGE, "%s: there is no record of the "
+					"directory that it is in",
+			    c->path);
+		if (is_dir(c))
+			dirs[depth++] = c->path;
+		if (c->kind != CHANGE_DELETE)
+			source_of(c);
+		n++;
+	}
+	return n;
+}
+
+/* ---- building ---- */
+
+static int
+open_source(const struct change *c, int flags, struct stat *st)
+{
+	int fd = path_open(source_of(c), c->path,
+	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | flags, 0);
+
+	if (fd == -1 || fstat(fd, st) == -1)
+		die_sys("unable to open %s", c->path);
+	return fd;
+}
+
+static void
+put_attrs(int from, int to, const struct stat *st, const struct change *c)
+{
+	struct buf xattrs = BUF_INIT;
+
+	if (attr_xattrs(from, &xattrs, NULL) == -1)
+		die_sys("unable to read xattrs of %s", c->path);
+	if (attr_set_xattrs(to, buf_str(&xattrs), xattrs.len) == -1 ||
+	    attr_set(to, st, c->mode) == -1)
+		die_sys("unable to set attributes of %s", c->path);
+	buf_release(&xattrs);
+}
+
+/* Returns the copy, open, its write-back started. */
+static int
+put_file(int dir, const char *name, const struct change *c)
+{
+	struct stat st, after;
+	int from = open_source(c, 0, &st), to;
+
+	if (!S_ISREG(st.st_mode) || st.st_size != c->size)
+		die(EXIT_SYS, "%s changed before publish", c->path);
+	to = openat(dir, name,
+	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (to == -1)
+		die_sys("unable to make %s in the layer", c->path);
+	if (io_copy(from, to) != c->size || fstat(from, &after) == -1 ||
+	    after.st_size != c->size ||
+	    after.st_mtim.tv_sec != st.st_mtim.tv_sec ||
+	    after.st_mtim.tv_nsec != st.st_mtim.tv_nsec)
+		die(EXIT_SYS, "%s changed before publish, or could not be "
+			      "copied",
+		    c->path);
+	put_attrs(from, to, &st, c);
+	sync_file_range(to, 0, 0, SYNC_FILE_RANGE_WRITE);
+	io_drop(&from);
+	bytes += (uint64_t)c->size;
+	return to;
+}
+
+static void
+put_link(int dir, const char *name, const struct change *c)
+{
+	struct stat st = { .st_mode = 0 };
+	const char *base;
+	int parent = path_open_parent(source_of(c), c->path, &base);
+
+	if (parent == -1 || path_lstat(parent, base, &st) == -1)
+		die_sys("unable to look at %s", c->path);
+	if (symlinkat(c->target, dir, name) == -1 ||
+	    attr_set_link(dir, name, &st) == -1)
+		die_sys("unable to make link %s in the layer", c->path);
+	io_drop(&parent);
+}
+
+static void
+put_dir(int dir, const char *name, const struct change *c)
+{
+	int fd;
+
+	if (mkdirat(dir, name, 0700) == -1)
+		die_sys("unable to make directory %s in the layer", c->path);
+	if (c->kind != CHANGE_OPAQUE)
+		return;
+	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd == -1 || whiteout_mark_opaque(fd) == -1)
+		die_sys("unable to mark %s opaque", c->path);
+	io_drop(&fd);
+}
+
+static void
+build(const struct changes *cs, int *files)
+{
+	const char *name;
+	int dir;
+
+	for (size_t i = 0; i < cs->n; i++) {
+		const struct change *c = &cs->v[i];
+
+		files[i] = -1;
+		if (c->kind == CHANGE_SPECIAL)
+			continue;
+		dir = path_open_parent(tree, c->path, &name);
+		if (dir == -1)
+			die_sys("unable to open the directory of %s", c->path);
+		if (c->kind == CHANGE_WRITE)
+			files[i] = put_file(dir, name, c);
+		else if (c->kind == CHANGE_SYMLINK)
+			put_link(dir, name, c);
+		else if (c->kind == CHANGE_DELETE) {
+			if (whiteout_make(dir, name) == -1)
+				die_sys("unable to make a whiteout for %s",
+				    c->path);
+		} else
+			put_dir(dir, name, c);
+		io_drop(&dir);
+	}
+}
+
+/* ---- finishing ---- */
+
+/* Digest in strcmp order of the paths, as the format says. */
+static int
+by_bytes(const void *a, const void *b)
+{
+	return strcmp((*(const struct change *const *)a)->path,
+	    (*(const struct change *const *)b)->path);
+}
+
+static void
+digest(const struct changes *cs, char hex[HASH_HEX + 1])
+{
+	const struct change **sorted = xcalloc(cs->n, sizeof *sorted);
+	struct hash h;
+	int fd;
+
+	for (size_t i = 0; i < cs->n; i++)
+		sorted[i] = &cs->v[i];
+	qsort(sorted, cs->n, sizeof *sorted, by_bytes);
+	hash_init(&h);
+	for (size_t i = 0; i < cs->n; i++) {
+		fd = -1;
+		if (sorted[i]->kind == CHANGE_WRITE) {
+			fd = path_open(tree, sorted[i]->path, O_RDONLY, 0);
+			if (fd == -1)
+				die_sys("unable to open %s again",
+				    sorted[i]->path);
+		}
+		if (layer_digest_add(&h, sorted[i], fd) == -1)
+			die_sys("unable to read %s again", sorted[i]->path);
+		io_drop(&fd);
+	}
+	free(sorted);
+	hash_hex(&h, hex);
+}
+
+static void
+finish_dirs(const struct changes *cs)
+{
+	for (size_t i = cs->n; i-- > 0;) {
+		const struct change *c = &cs->v[i];
+		struct stat st;
+		int from, to;
+
+		if (!is_dir(c))
+			continue;
+		from = open_source(c, O_DIRECTORY, &st);
+		to = path_open(tree, c->path, O_RDONLY | O_DIRECTORY, 0);
+		if (to == -1)
+			die_sys("unable to open %s in the layer", c->path);
+		put_attrs(from, to, &st, c);
+		if (fsync(to) == -1)
+			die_sys("unable to sync %s", c->path);
+		io_drop(&from);
+		io_drop(&to);
+	}
+}
+
+/*
+ * The merged root shows the attributes of the topmost layer's root, so each
+ * layer carries those of the upper's, which were the base's.
+ */
+static void
+finish_root(void)
+{
+	struct change c = { .path = NULL };
+	struct stat st;
+	int from = upper;
+
+	if (from == -1) {
+		struct manifest m;
+		const char *why;
+
+		if (manifest_read(stackfd, STACK_MANIFEST, &m, &why) == -1)
+			die(EXIT_SYS, "unable to read manifest.json");
+		from = m.n ? stack_open_layer(stackfd, m.id[0]) : -1;
+	}
+	if (from != -1) {
+		if (fstat(from, &st) == -1)
+			die_sys("unable to look at the root");
+		c.path = xstrdup("the root");
+		c.mode = st.st_mode & 07777;
+		put_attrs(from, tree, &st, &c);
+	}
+	if (fsync(tree) == -1)
+		die_sys("unable to sync the layer");
+}
+
+static uint64_t
+head_version(void)
+{
+	struct manifest m;
+	const char *why = NULL;
+	uint64_t version;
+
+	if (manifest_read(stackfd, STACK_MANIFEST, &m, &why) == -1)
+		die(EXIT_SYS, "unable to read manifest.json: %s",
+		    why ? why : strerror(errno));
+	version = m.version;
+	manifest_release(&m);
+	return version;
+}
+
+/* Allocates the id; returns the lock. */
+static int
+allocate(void)
+{
+	uint64_t version = head_version() + 1;
+	char name[ID_MAX + 16];
+	struct stat st;
+	uint32_t r;
+	int lock;
+
+	for (int i = 0; i < 100; i++) {
+		if (getrandom(&r, sizeof r, 0) != (ssize_t)sizeof r)
+			die_sys("unable to get random bytes");
+		snprintf(id, sizeof id, "L%06" PRIu64 "-%08" PRIx32, version,
+		    r);
+		snprintf(name, sizeof name, "layers/%s", id);
+		if (path_lstat(stackfd, name, &st) == 0)
+			continue;
+		snprintf(name, sizeof name, "%s.lock", id);
+		lock = lock_create(staging, name);
+		if (lock == -1 && errno == EEXIST)
+			continue;
+		if (lock == -1)
+			die_sys("unable to make staging/%s", name);
+		if (atexit(unstage) != 0)
+			die(EXIT_SYS, "out of memory");
+		snprintf(name, sizeof name, "%s.staging", id);
+		if (mkdirat(staging, name, 0700) == -1)
+			die_sys("unable to make staging/%s", name);
+		tree = path_open(staging, name, O_RDONLY | O_DIRECTORY, 0);
+		if (tree == -1)
+			die_sys("unable to open staging/%s", name);
+		return lock;
+	}
+	die(EXIT_SYS, "unable to find a free layer id");
+}
+
+static void
+sidecar(const char *suffix, const char *text)
+{
+	int dir = path_open(stackfd, ".layer-metadata",
+	    O_RDONLY | O_DIRECTORY, 0);
+	char name[ID_MAX + 16];
+
+	snprintf(name, sizeof name, "%s.%s", id, suffix);
+	if (dir == -1 ||
+	    stage_file(dir, name, text, strlen(text), 0600) == -1)
+		die_sys("unable to write .layer-metadata/%s", name);
+	io_drop(&dir);
+}
+
+static int
+open_dir(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd == -1)
+		die_sys("unable to open directory %s", path);
+	return fd;
+}
+
+int
+main(int argc, char **argv)
+{
+	char hex[HASH_HEX + 1], from[ID_MAX + 16], to[ID_MAX + 16];
+	struct changes cs = CHANGES_INIT;
+	const char *lease = NULL;
+	int opt, *files;
+	char *text;
+
+	err_init();
+	while ((opt = getopt(argc, argv, "+C:M:l:h")) != -1) {
+		if (opt == 'C')
+			upper = open_dir(optarg);
+		else if (opt == 'M')
+			merged = open_dir(optarg);
+		else if (opt == 'l')
+			lease = optarg;
+		else if (opt == 'h')
+			usage_help(usage);
+		else
+			usage_die(usage);
+	}
+	if (optind != argc)
+		usage_die(usage);
+
+	changes_read_stdin(&cs, 0);
+	if (check(&cs) == 0)
+		return EXIT_NO;
+	io_many_fds();
+	umask(0);
+	stackfd = store_open_stack();
+	staging = path_open(stackfd, "staging", O_RDONLY | O_DIRECTORY, 0);
+	if (staging == -1)
+		die_sys("unable to open staging/");
+	allocate();
+
+	files = xcalloc(cs.n, sizeof *files);
+	build(&cs, files);
+	digest(&cs, hex);
+	for (size_t i = 0; i < cs.n; i++) {
+		if (files[i] != -1 && fsync(files[i]) == -1)
+			die_sys("unable to sync %s", cs.v[i].path);
+		io_drop(&files[i]);
+	}
+	finish_dirs(&cs);
+	finish_root();
+
+	sidecar("digest", hex);
+	text = xasprintf("%" PRIu64, bytes);
+	sidecar("bytes", text);
+	if (lease && stack_lease_add(stackfd, lease, id) == -1)
+		die_sys("unable to note %s in lease %s", id, lease);
+	snprintf(from, sizeof from, "staging/%s.staging", id);
+	snprintf(to, sizeof to, "layers/%s", id);
+	if (renameat(stackfd, from, stackfd, to) == -1)
+		die_sys("unable to rename %s to %s", from, to);
+	if (stage_sync_dir(stackfd, "layers") == -1)
+		die_sys("unable to sync layers/");
+	puts(id);
+	stdout_done();
+	return EXIT_OK;
+}

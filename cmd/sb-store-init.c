@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sb-store-init: make the directories of a store at $SB_STORE. Shape: sink.
+ *
+ * Making one that is there already is success: every step only adds what is
+ * missing, so a killed run is finished by the next. A directory that holds
+ * other things is refused, and nothing is made in it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "io.h"
+#include "path.h"
+#include "stage.h"
+#include "store.h"
+
+static const char usage[] = "sb-store-init";
+
+static void
+make(int dirfd, const char *name)
+{
+	if (mkdirat(dirfd, name, 0700) == -1 && errno != EEXIST)
+		die_sys("unable to make %s/%s", store_path(), name);
+}
+
+static void
+refuse_foreign(int fd)
+{
+	struct names v = NAMES_INIT;
+
+	if (names_read(fd, &v) == -1)
+		die_sys("unable to read %s", store_path());
+	for (size_t i = 0; i < v.n; i++)
+		if (strcmp(v.name[i], "layer-stack") != 0 &&
+		    strcmp(v.name[i], "workspace") != 0 &&
+		    strcmp(v.name[i], "conf") != 0)
+			die(EXIT_USAGE,
+			    "%s is not empty and not a store (it holds %s): "
+			    "name another directory",
+			    store_path(), v.name[i]);
+	names_release(&v);
+}
+
+int
+main(int argc, char **argv)
+{
+	static const char *const dirs[] = { "layer-stack",
+		"layer-stack/layers", "layer-stack/staging",
+		"layer-stack/.layer-metadata", "layer-stack/leases",
+		"layer-stack/queue", "workspace", NULL };
+	int opt, fd, lock;
+
+	err_init();
+	while ((opt = getopt(argc, argv, "+h")) != -1) {
+		if (opt == 'h')
+			usage_help(usage);
+		usage_die(usage);
+	}
+	if (optind != argc)
+		usage_die(usage);
+
+	if (mkdir(store_path(), 0700) == -1 && errno != EEXIST)
+		die_sys("unable to make store %s", store_path());
+	fd = store_open();
+	refuse_foreign(fd);
+	for (const char *const *d = dirs; *d; d++)
+		make(fd, *d);
+	lock = openat(fd, "layer-stack/.storage-writer.lock",
+	    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (lock == -1)
+		die_sys("unable to make the stack lock");
+	if (stage_sync_dir(fd, "layer-stack") == -1 ||
+	    stage_sync_dir(fd, ".") == -1)
+		die_sys("unable to sync %s", store_path());
+	return EXIT_OK;
+}
