@@ -99,6 +99,13 @@ headers:
 	$(Q)for h in lib/*.h; do \
 		$(CC) $(OUR_CFLAGS) -fsyntax-only -x c $$h || exit 1; done
 
+# Each source once more with lib/banned.h in front, under gcc's analyzer.
+banned:
+	$(Q)for c in lib/*.c cmd/*.c; do \
+		case $$c in lib/err.c|lib/spawn.c) may=-DSB_MAY_SIGNAL;; *) may=;; esac; \
+		gcc $(OUR_CFLAGS) -O1 -fanalyzer $$may -include lib/banned.h \
+			-c -o /dev/null $$c || exit 1; done
+
 lint:
 	@t/deps lint
 	@t/lint
@@ -120,5 +127,5 @@ clean:
 
 -include $(wildcard $(B)/lib/*.d $(B)/cmd/*.d $(B)/t/*.d)
 
-.PHONY: all run tests check headers lint bench install clean
+.PHONY: all run tests check headers banned lint bench install clean
 .SECONDARY:

@@ -135,8 +135,8 @@ put_attrs(int from, int to, const struct stat *st, const struct change *c)
 	buf_release(&xattrs);
 }
 
-/* Returns the copy, open, its write-back started. */
-static int
+/* Write-back of the copy is only started: the disk is busy while we go on. */
+static void
 put_file(int dir, const char *name, const struct change *c)
 {
 	struct stat st, after;
@@ -158,8 +158,8 @@ put_file(int dir, const char *name, const struct change *c)
 	put_attrs(from, to, &st, c);
 	sync_file_range(to, 0, 0, SYNC_FILE_RANGE_WRITE);
 	io_drop(&from);
+	io_drop(&to);
 	bytes += (uint64_t)c->size;
-	return to;
 }
 
 static void
@@ -193,7 +193,7 @@ put_dir(int dir, const char *name, const struct change *c)
 }
 
 static void
-build(const struct changes *cs, int *files)
+build(const struct changes *cs)
 {
 	const char *name;
 	int dir;
@@ -201,14 +201,13 @@ build(const struct changes *cs, int *files)
 	for (size_t i = 0; i < cs->n; i++) {
 		const struct change *c = &cs->v[i];
 
-		files[i] = -1;
 		if (c->kind == CHANGE_SPECIAL)
 			continue;
 		dir = path_open_parent(tree, c->path, &name);
 		if (dir == -1)
 			die_sys("unable to open the directory of %s", c->path);
 		if (c->kind == CHANGE_WRITE)
-			files[i] = put_file(dir, name, c);
+			put_file(dir, name, c);
 		else if (c->kind == CHANGE_SYMLINK)
 			put_link(dir, name, c);
 		else if (c->kind == CHANGE_DELETE) {
@@ -232,7 +231,7 @@ by_bytes(const void *a, const void *b)
 }
 
 static void
-digest(const struct changes *cs, char hex[HASH_HEX + 1])
+digest_and_sync(const struct changes *cs, char hex[HASH_HEX + 1])
 {
 	const struct change **sorted = xcalloc(cs->n, sizeof *sorted);
 	struct hash h;
@@ -252,6 +251,8 @@ digest(const struct changes *cs, char hex[HASH_HEX + 1])
 		}
 		if (layer_digest_add(&h, sorted[i], fd) == -1)
 			die_sys("unable to read %s again", sorted[i]->path);
+		if (fd != -1 && fsync(fd) == -1)
+			die_sys("unable to sync %s", sorted[i]->path);
 		io_drop(&fd);
 	}
 	free(sorted);
@@ -389,10 +390,10 @@ open_dir(const char *path)
 int
 main(int argc, char **argv)
 {
-	char hex[HASH_HEX + 1], from[ID_MAX + 16], to[ID_MAX + 16];
+	char hex[HASH_HEX + 1], from[ID_MAX + 24], to[ID_MAX + 24];
 	struct changes cs = CHANGES_INIT;
 	const char *lease = NULL;
-	int opt, *files;
+	int opt;
 	char *text;
 
 	err_init();
@@ -422,14 +423,8 @@ main(int argc, char **argv)
 		die_sys("unable to open staging/");
 	allocate();
 
-	files = xcalloc(cs.n, sizeof *files);
-	build(&cs, files);
-	digest(&cs, hex);
-	for (size_t i = 0; i < cs.n; i++) {
-		if (files[i] != -1 && fsync(files[i]) == -1)
-			die_sys("unable to sync %s", cs.v[i].path);
-		io_drop(&files[i]);
-	}
+	build(&cs);
+	digest_and_sync(&cs, hex);
 	finish_dirs(&cs);
 	finish_root();
 

@@ -20,7 +20,7 @@
 #pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok
 #pragma GCC poison atoi atol mktemp tmpnam system popen vfork
 #pragma GCC poison gmtime localtime ctime asctime realpath access
-#ifndef SB_MAY_SIGNAL /* lib/err.c restores two defaults */
+#ifndef SB_MAY_SIGNAL /* err and spawn restore defaults with it */
 #pragma GCC poison signal
 #endif
 

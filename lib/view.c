@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "io.h"
@@ -12,365 +14,581 @@
 #include "stack.h"
 #include "whiteout.h"
 
-/* A directory on the way: the layers in which it shows, newest first. */
+struct layer {
+	int fd;
+	char *id;
+	bool plain; /* a base: its names mean themselves, .wh. included */
+};
+
+/* One layer's part of a directory. */
+struct level {
+	size_t layer;
+	struct names names; /* all of them; not read when the layer is plain */
+	bool markers; /* some name may be a .wh.NAME marker */
+};
+
+/*
+ * A directory on the way: the layers that show through in it, newest first.
+ * None: at this path the view has no directory.
+ */
 struct frame {
-	size_t len; /* of its path; 0 is the root */
-	size_t *layer;
-	size_t n;
-	bool is_dir; /* false: nothing below it shows */
+	size_t len; /* of its path, a prefix of view.path */
+	struct level *level;
+	size_t n, cap;
 };
 
 struct view {
-	struct ids ids;
-	int *fd;
-	struct frame *frame; /* the chain from the root to the last path */
-	size_t nframes, cap;
-	struct buf path; /* of the last frame */
+	struct layer *layer;
+	size_t n;
+	struct buf path; /* of the deepest frame */
+	struct frame *frame; /* the first is the root's and stays */
+	size_t depth, cap;
 };
 
-void
-view_close(struct view *v)
+/* What one layer has to say about a name. */
+enum say {
+	SAY_ERROR = -1,
+	SAY_NOTHING, /* ask the next layer */
+	SAY_GONE, /* and so are those below */
+	SAY_HERE,
+};
+
+/* ---- frames ---- */
+
+static void
+frame_release(struct frame *f)
 {
-	for (size_t i = 0; i < v->ids.n; i++) {
-		io_drop(&v->fd[i]);
-		free(v->ids.id[i]);
+	for (size_t i = 0; i < f->n; i++)
+		names_release(&f->level[i].names);
+	free(f->level);
+	f->level = NULL;
+	f->n = 0;
+}
+
+static bool
+is_marker_name(const char *name)
+{
+	return strncmp(name, WHITEOUT_PREFIX, strlen(WHITEOUT_PREFIX)) == 0 &&
+	    name[strlen(WHITEOUT_PREFIX)] != '\0';
+}
+
+static int
+open_dir(const struct view *v, size_t layer, const char *path)
+{
+	return path_open(
+	    v->layer[layer].fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+}
+
+/*
+ * Adds the layer's part of path to f. 1 when what lies below it is hidden, 0
+ * when not, -1 with errno. last: nothing lies below, so nobody needs to know.
+ */
+static int
+add_level(const struct view *v, struct frame *f, size_t layer, const char *path,
+    bool last)
+{
+	struct level *l;
+	int fd, opaque = 0, rc = -1;
+
+	if (f->n == f->cap)
+		f->level = xgrow(f->level, &f->cap, sizeof *f->level);
+	l = &f->level[f->n++];
+	*l = (struct level){ .layer = layer, .names = NAMES_INIT };
+	if (v->layer[layer].plain && last)
+		return 0;
+	fd = open_dir(v, layer, path);
+	if (fd == -1)
+		return -1;
+	/* The root of a layer is never opaque to the kernel (overlayfs.rst). */
+	if (!last && *path != '\0')
+		opaque = whiteout_dir_is_opaque(fd);
+	if (opaque == -1)
+		goto out;
+	if (!v->layer[layer].plain) {
+		if (names_read(fd, &l->names) == -1)
+			goto out;
+		for (size_t i = 0; i < l->names.n; i++)
+			if (is_marker_name(l->names.name[i]))
+				l->markers = true;
+		if (l->markers && *path != '\0' &&
+		    names_has(&l->names, WHITEOUT_OPAQUE_NAME))
+			opaque = 1;
 	}
-	for (size_t i = 0; i < v->nframes; i++)
-		free(v->frame[i].layer);
-	free(v->ids.id);
-	free(v->frame);
-	free(v->fd);
-	buf_release(&v->path);
-	free(v);
+	rc = opaque;
+out:
+	io_drop(&fd);
+	return rc;
+}
+
+/* lstat in a layer, whose parent is a directory: 0 when there is none. */
+static int
+lstat_in(const struct layer *l, const char *path, struct stat *st)
+{
+	if (path_lstat(l->fd, path, st) == 0)
+		return 1;
+	if (errno == ENOENT)
+		return 0;
+	/* A name that no file can have is not there; a path is another case. */
+	if (errno == ENAMETOOLONG && strlen(path_base(path)) > 255)
+		return 0;
+	return -1;
+}
+
+/* Does a file .wh.NAME stand beside path in this layer? */
+static int
+has_marker(const struct view *v, const struct level *l, const char *path)
+{
+	const char *name = path_base(path);
+	struct buf b = BUF_INIT;
+	struct stat st;
+	int rc = 0;
+
+	buf_add(&b, path, (size_t)(name - path));
+	buf_adds(&b, WHITEOUT_PREFIX);
+	buf_adds(&b, name);
+	if (names_has(&l->names, path_base(b.data)))
+		rc = lstat_in(&v->layer[l->layer], b.data, &st);
+	buf_release(&b);
+	return rc == 1 ? S_ISREG(st.st_mode) : rc;
+}
+
+/* What level l, a part of path's parent, says about path. */
+static enum say
+ask(const struct view *v, const struct level *l, const char *path,
+    struct stat *st)
+{
+	const struct layer *layer = &v->layer[l->layer];
+	const char *name = path_base(path);
+	int rc;
+
+	if (layer->plain) {
+		rc = lstat_in(layer, path, st);
+		if (rc != 1)
+			return rc == 0 ? SAY_NOTHING : SAY_ERROR;
+		return whiteout_is_device(st) ? SAY_GONE : SAY_HERE;
+	}
+	if (l->markers) {
+		if (strcmp(name, WHITEOUT_OPAQUE_NAME) == 0)
+			return SAY_NOTHING;
+		rc = has_marker(v, l, path);
+		if (rc != 0)
+			return rc == 1 ? SAY_GONE : SAY_ERROR;
+	}
+	if (!names_has(&l->names, name))
+		return SAY_NOTHING;
+	rc = lstat_in(layer, path, st);
+	if (rc != 1)
+		return rc == 0 ? SAY_NOTHING : SAY_ERROR;
+	if (S_ISREG(st->st_mode) && is_marker_name(name))
+		return SAY_NOTHING;
+	rc = whiteout_is(layer->fd, path, st);
+	if (rc == -1)
+		return SAY_ERROR;
+	return rc == 1 ? SAY_GONE : SAY_HERE;
+}
+
+/* Goes down from the deepest frame to the entry name of n bytes. */
+static int
+push(struct view *v, const char *name, size_t n)
+{
+	struct frame f = { .n = 0 };
+	const struct frame *up;
+	size_t len = v->path.len;
+	struct stat st;
+	enum say say;
+	int rc;
+
+	if (v->depth == v->cap)
+		v->frame = xgrow(v->frame, &v->cap, sizeof *v->frame);
+	up = &v->frame[v->depth - 1];
+	if (len > 0)
+		buf_addc(&v->path, '/');
+	buf_add(&v->path, name, n);
+	f.len = v->path.len;
+	for (size_t i = 0; i < up->n; i++) {
+		say = ask(v, &up->level[i], v->path.data, &st);
+		if (say == SAY_ERROR)
+			goto fail;
+		if (say == SAY_NOTHING)
+			continue;
+		if (say == SAY_GONE || !S_ISDIR(st.st_mode))
+			break;
+		rc = add_level(
+		    v, &f, up->level[i].layer, v->path.data, i + 1 == up->n);
+		if (rc == -1)
+			goto fail;
+		if (rc == 1)
+			break;
+	}
+	v->frame[v->depth++] = f;
+	return 0;
+fail:
+	rc = errno;
+	frame_release(&f);
+	buf_cut(&v->path, len);
+	errno = rc;
+	return -1;
+}
+
+/*
+ * Makes the deepest frame that of path (len bytes of it). Frames that the
+ * path before had too stay: in sorted order each directory is entered once.
+ */
+static int
+enter(struct view *v, const char *path, size_t len)
+{
+	struct frame *top = &v->frame[v->depth - 1];
+
+	while (top->len > len || memcmp(path, buf_str(&v->path), top->len) ||
+	    (top->len > 0 && top->len < len && path[top->len] != '/')) {
+		frame_release(top);
+		v->depth--;
+		top--;
+		buf_cut(&v->path, top->len);
+	}
+	for (size_t at = v->path.len; at < len; at = v->path.len) {
+		const char *name = path + at + (at > 0);
+
+		if (push(v, name, strcspn(name, "/")) == -1)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- opening ---- */
+
+static void
+room_for(size_t n)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) == -1 ||
+	    lim.rlim_cur >= (rlim_t)n + 64)
+		return;
+	/* When this fails the open will say what is wrong. */
+	lim.rlim_cur = lim.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &lim);
 }
 
 struct view *
 view_open(int stackfd, const struct ids *ids, size_t *bad)
 {
 	struct view *v = xcalloc(1, sizeof *v);
-	struct frame root = { .is_dir = true };
+	struct frame root = { .n = 0 };
+	size_t i = 0;
+	int err;
 
-	io_many_fds();
-	v->fd = xcalloc(ids->n, sizeof *v->fd);
-	root.layer = xcalloc(ids->n, sizeof *root.layer);
-	for (size_t i = 0; i < ids->n; i++) {
-		v->fd[i] = stack_open_layer(stackfd, ids->id[i]);
-		if (v->fd[i] == -1) {
-			int err = errno;
-
-			if (bad)
-				*bad = i;
-			free(root.layer);
-			view_close(v);
-			errno = err;
-			return NULL;
-		}
-		ids_add(&v->ids, ids->id[i]);
-		root.layer[i] = i;
-	}
-	root.n = ids->n;
+	room_for(ids->n);
+	v->layer = xcalloc(ids->n ? ids->n : 1, sizeof *v->layer);
 	v->frame = xgrow(NULL, &v->cap, sizeof *v->frame);
-	v->frame[v->nframes++] = root;
-	buf_reserve(&v->path, 0);
+	v->frame[v->depth++] = root;
+	for (i = 0; i < ids->n; i++) {
+		struct layer *l = &v->layer[i];
+
+		l->fd = stack_open_layer(stackfd, ids->id[i]);
+		if (l->fd == -1)
+			goto fail;
+		l->id = xstrdup(ids->id[i]);
+		l->plain = l->id[0] == 'B';
+		v->n++;
+		if (add_level(v, &v->frame[0], i, "", i + 1 == ids->n) == -1)
+			goto fail;
+	}
 	return v;
+fail:
+	err = errno;
+	view_close(v);
+	if (bad)
+		*bad = i;
+	errno = err;
+	return NULL;
+}
+
+void
+view_close(struct view *v)
+{
+	if (!v)
+		return;
+	for (size_t i = 0; i < v->depth; i++)
+		frame_release(&v->frame[i]);
+	free(v->frame);
+	for (size_t i = 0; i < v->n; i++) {
+		io_drop(&v->layer[i].fd);
+		free(v->layer[i].id);
+	}
+	free(v->layer);
+	buf_release(&v->path);
+	free(v);
 }
 
 const char *
 view_layer_id(const struct view *v, size_t i)
 {
-	return v->ids.id[i];
+	return v->layer[i].id;
 }
 
-/* Base layers are imported and hold no markers that stand for others. */
-static bool
-may_have_markers(const struct view *v, size_t layer)
-{
-	return v->ids.id[layer][0] != 'B';
-}
-
-/* Is there a file .wh.NAME beside path in this layer? 1, 0 or -1. */
-static int
-marked(const struct view *v, size_t layer, const char *path)
-{
-	char marker[PATH_BYTES_MAX + 8];
-	size_t parent = (size_t)(path_base(path) - path);
-	struct stat st;
-	int n;
-
-	if (!may_have_markers(v, layer))
-		return 0;
-	n = snprintf(marker, sizeof marker, "%.*s.wh.%s", (int)parent, path,
-	    path_base(path));
-	if (n < 0 || (size_t)n >= sizeof marker)
-		return 0;
-	if (path_lstat(v->fd[layer], marker, &st) == 0)
-		return 1;
-	return errno == ENOENT || errno == ENAMETOOLONG ? 0 : -1;
-}
-
-/*
- * What one layer says of path, whose parent is a directory there: 1 an entry
- * (st), 0 nothing, 2 deleted, -1 errno.
- */
-static int
-ask(const struct view *v, size_t layer, const char *path, struct stat *st)
-{
-	int rc = marked(v, layer, path);
-
-	if (rc != 0)
-		return rc == 1 ? 2 : -1;
-	if (path_lstat(v->fd[layer], path, st) == -1)
-		return errno == ENOENT || errno == ENAMETOOLONG ? 0 : -1;
-	if (whiteout_is_device(st))
-		return 2;
-	if (may_have_markers(v, layer) && S_ISREG(st->st_mode) &&
-	    st->st_size == 0) {
-		rc = whiteout_is(v->fd[layer], path, st);
-		if (rc != 0)
-			return rc == 1 ? 2 : -1;
-	}
-	return 1;
-}
-
-static int
-opaque(const struct view *v, size_t layer, const char *path)
-{
-	struct stat st;
-	int fd, rc;
-
-	fd = openat(v->fd[layer], path,
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd == -1)
-		return -1;
-	rc = whiteout_dir_is_opaque(fd);
-	if (rc == 0 && may_have_markers(v, layer) &&
-	    path_lstat(fd, WHITEOUT_OPAQUE_NAME, &st) == 0)
-		rc = 1;
-	io_drop(&fd);
-	return rc;
-}
+/* ---- looking up ---- */
 
 static void
-pop(struct view *v)
+fill(struct node *n, size_t layer)
 {
-	free(v->frame[--v->nframes].layer);
-	buf_cut(&v->path, v->frame[v->nframes - 1].len);
-}
-
-/* Adds the frame of v->path, one component below the last frame. */
-static int
-push(struct view *v)
-{
-	const struct frame *up = &v->frame[v->nframes - 1];
-	struct frame f = { .len = v->path.len };
-	struct stat st;
-	int rc = 0;
-
-	f.layer = xcalloc(up->n, sizeof *f.layer);
-	for (size_t i = 0; up->is_dir && i < up->n; i++) {
-		size_t layer = up->layer[i];
-
-		rc = ask(v, layer, v->path.data, &st);
-		if (rc == 0)
-			continue;
-		if (rc != 1 || !S_ISDIR(st.st_mode))
-			break;
-		f.layer[f.n++] = layer;
-		f.is_dir = true;
-		/* Nothing is below the base: spare the look. */
-		if (i + 1 == up->n)
-			break;
-		rc = opaque(v, layer, v->path.data);
-		if (rc != 0)
-			break;
-	}
-	if (rc == -1) {
-		free(f.layer);
-		return -1;
-	}
-	if (v->nframes == v->cap)
-		v->frame = xgrow(v->frame, &v->cap, sizeof *v->frame);
-	v->frame[v->nframes++] = f;
-	return 0;
-}
-
-/* Makes the chain end at the directory path[0 .. len). */
-static int
-go(struct view *v, const char *path, size_t len)
-{
-	while (v->path.len > len ||
-	    memcmp(v->path.data, path, v->path.len) != 0 ||
-	    (v->path.len > 0 && v->path.len < len &&
-		path[v->path.len] != '/'))
-		pop(v);
-	while (v->path.len < len) {
-		size_t at = v->path.len ? v->path.len + 1 : 0;
-		const char *slash = memchr(path + at, '/', len - at);
-		size_t end = slash ? (size_t)(slash - path) : len;
-
-		buf_add(&v->path, path + v->path.len, end - v->path.len);
-		if (push(v) == -1) {
-			buf_cut(&v->path, v->frame[v->nframes - 1].len);
-			return -1;
-		}
-	}
-	return 0;
+	n->layer = layer;
+	if (S_ISREG(n->st.st_mode))
+		n->kind = NODE_FILE;
+	else if (S_ISLNK(n->st.st_mode))
+		n->kind = NODE_SYMLINK;
+	else if (S_ISDIR(n->st.st_mode))
+		n->kind = NODE_DIR;
+	else
+		n->kind = NODE_SPECIAL;
 }
 
 int
 view_get(struct view *v, const char *path, struct node *out)
 {
-	const struct frame *f;
-	int rc;
+	const struct frame *up;
+	enum say say;
 
-	out->kind = NODE_ABSENT;
-	out->layer = 0;
-	if (*path == '\0') {
-		if (v->ids.n == 0)
-			return 0;
-		out->kind = NODE_DIR;
-		return fstat(v->fd[0], &out->st);
-	}
-	if (go(v, path, path_parent_len(path)) == -1)
+	*out = (struct node){ .kind = NODE_ABSENT };
+	if (enter(v, path, path_parent_len(path)) == -1)
 		return -1;
-	f = &v->frame[v->nframes - 1];
-	for (size_t i = 0; i < f->n; i++) {
-		rc = ask(v, f->layer[i], path, &out->st);
-		if (rc == -1)
+	up = &v->frame[v->depth - 1];
+	if (*path == '\0') {
+		if (up->n == 0)
+			return 0;
+		if (fstat(v->layer[0].fd, &out->st) == -1)
 			return -1;
-		if (rc == 0)
-			continue;
-		if (rc == 1) {
-			mode_t m = out->st.st_mode;
-
-			out->layer = f->layer[i];
-			out->kind = S_ISREG(m) ? NODE_FILE :
-			    S_ISDIR(m)         ? NODE_DIR :
-			    S_ISLNK(m)         ? NODE_SYMLINK :
-						 NODE_SPECIAL;
+		fill(out, 0);
+		return 0;
+	}
+	for (size_t i = 0; i < up->n; i++) {
+		say = ask(v, &up->level[i], path, &out->st);
+		if (say == SAY_ERROR)
+			return -1;
+		if (say == SAY_GONE)
+			return 0;
+		if (say == SAY_HERE) {
+			fill(out, up->level[i].layer);
+			return 0;
 		}
-		break;
 	}
 	return 0;
-}
-
-/* Adds the names that one layer shows in path; hidden grows as they say. */
-static int
-list_layer(struct view *v, size_t layer, const char *path,
-    struct names *shown, struct names *seen)
-{
-	struct names here = NAMES_INIT, new = NAMES_INIT;
-	int fd, rc = -1;
-
-	fd = openat(v->fd[layer], *path ? path : ".",
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd == -1)
-		return -1;
-	if (names_read(fd, &here) == -1)
-		goto out;
-	for (size_t i = 0; i < here.n; i++) {
-		const char *name = here.name[i];
-		struct stat st;
-		int hidden;
-
-		if (may_have_markers(v, layer) &&
-		    strncmp(name, WHITEOUT_PREFIX, 4) == 0) {
-			if (strcmp(name, WHITEOUT_OPAQUE_NAME) != 0 && name[4])
-				names_add(&new, name + 4);
-			continue;
-		}
-		if (names_has(seen, name))
-			continue;
-		if (path_lstat(fd, name, &st) == -1)
-			goto out;
-		hidden = whiteout_is_device(&st);
-		if (!hidden && may_have_markers(v, layer))
-			hidden = whiteout_is(fd, name, &st);
-		if (hidden == -1)
-			goto out;
-		names_add(&new, name);
-		if (!hidden)
-			names_add(shown, name);
-	}
-	for (size_t i = 0; i < new.n; i++)
-		names_add(seen, new.name[i]);
-	names_sort(seen);
-	rc = 0;
-out:
-	io_drop(&fd);
-	names_release(&here);
-	names_release(&new);
-	return rc;
-}
-
-int
-view_list(struct view *v, const char *path, struct names *out)
-{
-	struct names seen = NAMES_INIT;
-	const struct frame *f;
-	int rc = 0;
-
-	if (go(v, path, strlen(path)) == -1)
-		return -1;
-	f = &v->frame[v->nframes - 1];
-	if (!f->is_dir) {
-		errno = ENOTDIR;
-		return -1;
-	}
-	for (size_t i = 0; i < f->n && rc == 0; i++)
-		rc = list_layer(v, f->layer[i], path, out, &seen);
-	names_release(&seen);
-	names_sort(out);
-	return rc;
 }
 
 int
 view_fd(struct view *v, const char *path, const struct node *n)
 {
-	int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
-
 	if (n->kind == NODE_DIR)
-		flags |= O_DIRECTORY;
-	return path_open(v->fd[n->layer], path, flags, 0);
+		return open_dir(v, n->layer, path);
+	if (n->kind != NODE_FILE) {
+		errno = EINVAL;
+		return -1;
+	}
+	return path_open(v->layer[n->layer].fd, path, O_RDONLY | O_NOFOLLOW, 0);
 }
 
 int
-view_readlink(struct view *v, const char *path, const struct node *n,
-    struct buf *out)
+view_readlink(
+    struct view *v, const char *path, const struct node *n, struct buf *out)
 {
+	char target[PATH_BYTES_MAX + 1];
 	ssize_t len;
 
-	buf_reserve(out, PATH_BYTES_MAX + 1);
-	len = readlinkat(v->fd[n->layer], path, out->data + out->len,
-	    PATH_BYTES_MAX + 1);
+	len = readlinkat(v->layer[n->layer].fd, path, target, sizeof target);
 	if (len == -1)
 		return -1;
-	buf_cut(out, out->len + (size_t)len);
+	if ((size_t)len == sizeof target) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	buf_add(out, target, (size_t)len);
 	return 0;
+}
+
+/* ---- listing ---- */
+
+struct entry {
+	char *name; /* owned */
+	size_t layer; /* of the newest that says anything */
+	bool gone; /* a marker says so */
+	struct node node;
+};
+
+struct entries {
+	struct entry *v;
+	size_t n, cap;
+};
+
+static void
+entries_release(struct entries *es)
+{
+	for (size_t i = 0; i < es->n; i++)
+		free(es->v[i].name);
+	free(es->v);
+}
+
+static int
+entry_cmp(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	if (order != 0)
+		return order;
+	if (x->layer != y->layer)
+		return x->layer < y->layer ? -1 : 1;
+	return (int)y->gone - (int)x->gone;
+}
+
+static void
+add_entry(struct entries *es, const char *name, size_t layer, bool gone)
+{
+	if (es->n == es->cap)
+		es->v = xgrow(es->v, &es->cap, sizeof *es->v);
+	es->v[es->n++] = (struct entry){ xstrdup(name), layer, gone, { 0 } };
+}
+
+/* Everything that level l of directory path has an opinion about. */
+static int
+add_names(const struct view *v, const struct level *l, const char *path,
+    struct entries *es)
+{
+	struct names own = NAMES_INIT;
+	const struct names *names = &l->names;
+	int fd, rc = -1;
+
+	if (v->layer[l->layer].plain) {
+		fd = open_dir(v, l->layer, path);
+		if (fd == -1)
+			return -1;
+		rc = names_read(fd, &own);
+		io_drop(&fd);
+		if (rc == -1)
+			goto out;
+		names = &own;
+	}
+	for (size_t i = 0; i < names->n; i++) {
+		const char *name = names->name[i];
+
+		if (l->markers && strcmp(name, WHITEOUT_OPAQUE_NAME) == 0)
+			continue;
+		/* That it is a file is looked at below, with all others. */
+		if (l->markers && is_marker_name(name))
+			add_entry(
+			    es, name + strlen(WHITEOUT_PREFIX), l->layer, true);
+		add_entry(es, name, l->layer, false);
+	}
+	rc = 0;
+out:
+	names_release(&own);
+	return rc;
+}
+
+static const struct level *
+level_of(const struct frame *f, size_t layer)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->level[i].layer == layer)
+			return &f->level[i];
+	return NULL;
+}
+
+/*
+ * Decides about the names of one group (equal names, newest first); what is
+ * visible stays in *e, with its node. 1 visible, 0 not, -1 with errno.
+ */
+static int
+decide(const struct view *v, const struct frame *f, const char *path,
+    struct entry *e, size_t n)
+{
+	struct buf b = BUF_INIT;
+	enum say say = SAY_NOTHING;
+
+	buf_adds(&b, path);
+	if (b.len > 0)
+		buf_addc(&b, '/');
+	buf_adds(&b, e->name);
+	for (size_t i = 0; i < n && say == SAY_NOTHING; i++) {
+		if (i > 0 && e[i].layer == e[i - 1].layer)
+			continue;
+		say = ask(v, level_of(f, e[i].layer), b.data, &e->node.st);
+		if (say == SAY_HERE)
+			fill(&e->node, e[i].layer);
+	}
+	buf_release(&b);
+	return say == SAY_ERROR ? -1 : say == SAY_HERE;
+}
+
+/* What is visible in directory path, sorted by name, with its nodes. */
+static int
+list(struct view *v, const char *path, struct entries *out)
+{
+	const struct frame *f;
+	size_t kept = 0;
+	int rc;
+
+	if (enter(v, path, strlen(path)) == -1)
+		return -1;
+	f = &v->frame[v->depth - 1];
+	if (f->n == 0) {
+		errno = ENOTDIR;
+		return -1;
+	}
+	for (size_t i = 0; i < f->n; i++)
+		if (add_names(v, &f->level[i], path, out) == -1)
+			return -1;
+	qsort(out->v, out->n, sizeof *out->v, entry_cmp);
+	for (size_t i = 0, n; i < out->n; i += n) {
+		struct entry *e = &out->v[i], swap;
+
+		for (n = 1; i + n < out->n; n++)
+			if (strcmp(e->name, e[n].name) != 0)
+				break;
+		rc = decide(v, f, path, e, n);
+		if (rc == -1)
+			return -1;
+		if (rc == 0)
+			continue;
+		swap = out->v[kept];
+		out->v[kept++] = *e;
+		*e = swap;
+	}
+	for (size_t i = kept; i < out->n; i++)
+		free(out->v[i].name);
+	out->n = kept;
+	return 0;
+}
+
+int
+view_list(struct view *v, const char *path, struct names *out)
+{
+	struct entries es = { .n = 0 };
+	int rc = list(v, path, &es);
+
+	for (size_t i = 0; rc == 0 && i < es.n; i++)
+		names_add(out, es.v[i].name);
+	entries_release(&es);
+	return rc;
 }
 
 static int
 walk(struct view *v, struct buf *path,
     int (*fn)(void *arg, const char *path, const struct node *n), void *arg)
 {
-	struct names names = NAMES_INIT;
+	struct entries es = { .n = 0 };
 	size_t len = path->len;
-	struct node n;
-	int rc;
+	int rc = list(v, buf_str(path), &es);
 
-	rc = view_list(v, buf_str(path), &names);
-	for (size_t i = 0; i < names.n && rc == 0; i++) {
+	for (size_t i = 0; rc == 0 && i < es.n; i++) {
 		if (len > 0)
 			buf_addc(path, '/');
-		buf_adds(path, names.name[i]);
-		rc = view_get(v, path->data, &n);
-		if (rc == 0 && n.kind != NODE_ABSENT)
-			rc = fn(arg, path->data, &n);
-		if (rc == 0 && n.kind == NODE_DIR)
+		buf_adds(path, es.v[i].name);
+		rc = fn(arg, path->data, &es.v[i].node);
+		if (rc == 0 && es.v[i].node.kind == NODE_DIR)
 			rc = walk(v, path, fn, arg);
 		buf_cut(path, len);
 	}
-	names_release(&names);
+	entries_release(&es);
 	return rc;
 }
 
