@@ -36,9 +36,13 @@ read_text(const char *file, struct buf *b)
 		die_sys("unable to open %s", file);
 	if (!S_ISREG(st.st_mode))
 		die(EXIT_USAGE, "unable to merge %s: not a regular file", file);
-	/* One byte more than the limit is enough to be told so below. */
-	if (io_read_buf(fd, b, MERGE_TEXT_MAX) == -1 && errno != EFBIG)
+	if (io_read_buf(fd, b, MERGE_TEXT_MAX) == -1) {
+		if (errno == EFBIG)
+			die(EXIT_USAGE,
+			    "unable to merge %s: it is larger than %d bytes",
+			    file, MERGE_TEXT_MAX);
 		die_sys("unable to read %s", file);
+	}
 	io_drop(&fd);
 	flaw = text_flaw(b->data, b->len);
 	if (flaw)
@@ -50,9 +54,9 @@ static void
 add_place(struct buf *b, const char *name, size_t start, size_t count)
 {
 	buf_addf(b, "%s %s %zu", name,
-	    count == 0 ? "before line" :
-		count == 1 ? "line" :
-			     "lines",
+	    count == 0       ? "before line"
+		: count == 1 ? "line"
+			     : "lines",
 	    start);
 	if (count > 1)
 		buf_addf(b, "-%zu", start + count - 1);
@@ -68,8 +72,10 @@ overlap(const struct merge *m, const char *file)
 	add_place(&b, ", head", h->head, h->head_count);
 	add_place(&b, ", mine", h->mine, h->mine_count);
 	/* The places first: a message has an end, a name may be long. */
-	die(EXIT_CONFLICT, "unable to merge: both sides changed %s (overlap "
-	    "1 of %zu): %s", buf_str(&b), m->nhunks, file);
+	die(EXIT_CONFLICT,
+	    "both sides changed %s (overlap 1 of %zu): "
+	    "unable to merge %s",
+	    buf_str(&b), m->nhunks, file);
 }
 
 int

@@ -705,7 +705,7 @@ main(int argc, char **argv)
 			print_answer(outcome->answer, "");
 		return code;
 	}
-	if (session_stop(&session, 0) == -1 ||
+	if (session_stop(&session) == -1 ||
 	    session_remove(&session) == -1) {
 		warn_sys("session %s is published but could not be closed: "
 			 "sb-session-end %s",

@@ -409,8 +409,7 @@ view_readlink(
 
 struct entry {
 	char *name; /* owned */
-	size_t layer; /* of the newest that says anything */
-	bool gone; /* a marker says so */
+	size_t level; /* index in the frame, of one that knows the name */
 	struct node node;
 };
 
@@ -435,27 +434,27 @@ entry_cmp(const void *a, const void *b)
 
 	if (order != 0)
 		return order;
-	if (x->layer != y->layer)
-		return x->layer < y->layer ? -1 : 1;
-	return (int)y->gone - (int)x->gone;
+	return (x->level > y->level) - (x->level < y->level);
 }
 
 static void
-add_entry(struct entries *es, const char *name, size_t layer, bool gone)
+add_entry(struct entries *es, const char *name, size_t level)
 {
 	if (es->n == es->cap)
 		es->v = xgrow(es->v, &es->cap, sizeof *es->v);
-	es->v[es->n++] = (struct entry){ xstrdup(name), layer, gone, { 0 } };
+	es->v[es->n++] =
+	    (struct entry){ .name = xstrdup(name), .level = level };
 }
 
-/* Everything that level l of directory path has an opinion about. */
+/* Every name that level i of directory path has something to say about. */
 static int
-add_names(const struct view *v, const struct level *l, const char *path,
-    struct entries *es)
+add_names(const struct view *v, const struct frame *f, size_t i,
+    const char *path, struct entries *es)
 {
-	struct names own = NAMES_INIT;
+	const struct level *l = &f->level[i];
 	const struct names *names = &l->names;
-	int fd, rc = -1;
+	struct names own = NAMES_INIT;
+	int fd, rc = 0;
 
 	if (v->layer[l->layer].plain) {
 		fd = open_dir(v, l->layer, path);
@@ -463,39 +462,22 @@ add_names(const struct view *v, const struct level *l, const char *path,
 			return -1;
 		rc = names_read(fd, &own);
 		io_drop(&fd);
-		if (rc == -1)
-			goto out;
 		names = &own;
 	}
-	for (size_t i = 0; i < names->n; i++) {
-		const char *name = names->name[i];
+	for (size_t k = 0; rc == 0 && k < names->n; k++) {
+		const char *name = names->name[k];
 
-		if (l->markers && strcmp(name, WHITEOUT_OPAQUE_NAME) == 0)
-			continue;
-		/* That it is a file is looked at below, with all others. */
+		add_entry(es, name, i);
 		if (l->markers && is_marker_name(name))
-			add_entry(
-			    es, name + strlen(WHITEOUT_PREFIX), l->layer, true);
-		add_entry(es, name, l->layer, false);
+			add_entry(es, name + strlen(WHITEOUT_PREFIX), i);
 	}
-	rc = 0;
-out:
 	names_release(&own);
 	return rc;
 }
 
-static const struct level *
-level_of(const struct frame *f, size_t layer)
-{
-	for (size_t i = 0; i < f->n; i++)
-		if (f->level[i].layer == layer)
-			return &f->level[i];
-	return NULL;
-}
-
 /*
- * Decides about the names of one group (equal names, newest first); what is
- * visible stays in *e, with its node. 1 visible, 0 not, -1 with errno.
+ * Decides about n entries of one name, in the order of their levels; the node
+ * goes into the first. 1 visible, 0 not, -1 with errno.
  */
 static int
 decide(const struct view *v, const struct frame *f, const char *path,
@@ -509,11 +491,11 @@ decide(const struct view *v, const struct frame *f, const char *path,
 		buf_addc(&b, '/');
 	buf_adds(&b, e->name);
 	for (size_t i = 0; i < n && say == SAY_NOTHING; i++) {
-		if (i > 0 && e[i].layer == e[i - 1].layer)
-			continue;
-		say = ask(v, level_of(f, e[i].layer), b.data, &e->node.st);
+		const struct level *l = &f->level[e[i].level];
+
+		say = ask(v, l, b.data, &e->node.st);
 		if (say == SAY_HERE)
-			fill(&e->node, e[i].layer);
+			fill(&e->node, l->layer);
 	}
 	buf_release(&b);
 	return say == SAY_ERROR ? -1 : say == SAY_HERE;
@@ -535,7 +517,7 @@ list(struct view *v, const char *path, struct entries *out)
 		return -1;
 	}
 	for (size_t i = 0; i < f->n; i++)
-		if (add_names(v, &f->level[i], path, out) == -1)
+		if (add_names(v, f, i, path, out) == -1)
 			return -1;
 	qsort(out->v, out->n, sizeof *out->v, entry_cmp);
 	for (size_t i = 0, n; i < out->n; i += n) {

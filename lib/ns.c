@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "ns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "buf.h"
+#include "io.h"
+#include "num.h"
+#include "stage.h"
+#include "sys.h"
+
+int
+hold_write(int dirfd, const struct hold *h)
+{
+	char line[64];
+	int n = snprintf(line, sizeof line, "%ld %" PRIu64 "\n", (long)h->pid,
+	    h->start);
+
+	return stage_file_nosync(dirfd, "hold", line, (size_t)n, 0600);
+}
+
+int
+hold_read(int dirfd, struct hold *h)
+{
+	struct buf b = BUF_INIT;
+	uint64_t pid, start;
+	char *space, *end;
+	int rc = -1;
+
+	if (io_read_file_at(dirfd, "hold", &b, 64) == -1)
+		goto out;
+	space = strchr(buf_str(&b), ' ');
+	end = strchr(buf_str(&b), '\n');
+	errno = EINVAL;
+	if (!space || !end)
+		goto out;
+	*space = *end = '\0';
+	if (!num_dec(b.data, 1, INT32_MAX, &pid) ||
+	    !num_dec(space + 1, 0, UINT64_MAX, &start))
+		goto out;
+	h->pid = (pid_t)pid;
+	h->start = start;
+	rc = 0;
+out:
+	buf_release(&b);
+	return rc;
+}
+
+int
+ns_start_time(pid_t pid, uint64_t *out)
+{
+	struct buf b = BUF_INIT;
+	char path[40], *p, *word, *save = NULL;
+	int rc = -1;
+
+	snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+	if (io_read_file_at(AT_FDCWD, path, &b, 4096) == -1) {
+		if (errno == ENOENT)
+			errno = ESRCH;
+		goto out;
+	}
+	errno = EINVAL;
+	/* proc(5): the name is in parentheses and may hold anything. */
+	p = strrchr(buf_str(&b), ')');
+	if (!p)
+		goto out;
+	word = strtok_r(p + 1, " ", &save);
+	for (int field = 3; word && field < 22; field++)
+		word = strtok_r(NULL, " ", &save);
+	if (word && num_dec(word, 0, UINT64_MAX, out))
+		rc = 0;
+out:
+	buf_release(&b);
+	return rc;
+}
+
+int
+hold_open(const struct hold *h)
+{
+	uint64_t start;
+	int fd = sys_pidfd_open(h->pid);
+
+	if (fd == -1)
+		return -1;
+	/* Looked up after the pidfd: now the number cannot change hands. */
+	if (ns_start_time(h->pid, &start) == -1 || start != h->start) {
+		io_drop(&fd);
+		errno = ESRCH;
+	}
+	return fd;
+}
+
+int
+pidfd_wait(int pidfd, int ms)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	int rc;
+
+	do
+		rc = poll(&p, 1, ms);
+	while (rc == -1 && errno == EINTR);
+	if (rc == 0)
+		errno = ETIMEDOUT;
+	return rc == 1 ? 0 : -1;
+}
+
+static int
+write_proc(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), rc;
+
+	if (fd == -1)
+		return -1;
+	rc = io_write_all(fd, text, strlen(text));
+	io_drop(&fd);
+	return rc;
+}
+
+int
+ns_map(pid_t pid, const char *uid_map, const char *gid_map)
+{
+	char path[48];
+
+	/* setgroups first: without a privilege gid_map is refused before. */
+	snprintf(path, sizeof path, "/proc/%ld/setgroups", (long)pid);
+	if (geteuid() != 0 && write_proc(path, "deny") == -1)
+		return -1;
+	snprintf(path, sizeof path, "/proc/%ld/uid_map", (long)pid);
+	if (write_proc(path, uid_map) == -1)
+		return -1;
+	snprintf(path, sizeof path, "/proc/%ld/gid_map", (long)pid);
+	return write_proc(path, gid_map);
+}
+
+int
+ns_own_user(void)
+{
+	char uid[40], gid[40];
+
+	snprintf(uid, sizeof uid, "0 %ld 1", (long)geteuid());
+	snprintf(gid, sizeof gid, "0 %ld 1", (long)getegid());
+	if (unshare(CLONE_NEWUSER) == -1 ||
+	    write_proc("/proc/self/setgroups", "deny") == -1 ||
+	    write_proc("/proc/self/uid_map", uid) == -1)
+		return -1;
+	return write_proc("/proc/self/gid_map", gid);
+}
+
+int
+ns_has_leftovers(pid_t init)
+{
+	struct buf b = BUF_INIT;
+	char path[64];
+	int rc;
+
+	snprintf(path, sizeof path, "/proc/%ld/task/%ld/children", (long)init,
+	    (long)init);
+	rc = io_read_file_at(AT_FDCWD, path, &b, 1 << 20);
+	if (rc == 0)
+		rc = b.len > 0;
+	else if (errno == ENOENT || errno == EFBIG)
+		rc = 1; /* cannot be told: assume so */
+	buf_release(&b);
+	return rc;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Namespaces: namespaces(7), user_namespaces(7), pid_namespaces(7). A session
+ * is held by two processes: the outer one, whose lock is the session's life,
+ * and the init of a pid namespace, whose death ends everything in it. The file
+ * "hold" names the init by pid and start time, so that a pid given to somebody
+ * else is not taken for it.
+ */
+#ifndef SB_NS_H
+#define SB_NS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Descriptor in the init that pins the user namespace of commands. */
+#define NS_USER_FD 20
+
+struct hold {
+	pid_t pid; /* of the init, as the host counts */
+	uint64_t start; /* field 22 of /proc/PID/stat */
+};
+
+int hold_write(int dirfd, const struct hold *h);
+
+/* ENOENT when there is none; EINVAL when it cannot be understood. */
+int hold_read(int dirfd, struct hold *h);
+
+/*
+ * A pidfd of the recorded init; ESRCH when it is gone, also when its number
+ * now belongs to somebody else.
+ */
+int hold_open(const struct hold *h);
+
+/* Waits for the end of a pidfd. -1 with ETIMEDOUT. */
+int pidfd_wait(int pidfd, int ms);
+
+/* Start time of a process; ESRCH when there is none. */
+int ns_start_time(pid_t pid, uint64_t *out);
+
+/* Writes setgroups (deny), uid_map and gid_map of a process as its parent. */
+int ns_map(pid_t pid, const char *uid_map, const char *gid_map);
+
+/* Enters a new user namespace in which we are root over our own files. */
+int ns_own_user(void);
+
+/*
+ * Has the init processes besides those that were started from outside: what
+ * ended commands left behind? 1, 0, -1 with errno.
+ */
+int ns_has_leftovers(pid_t init);
+
+#endif

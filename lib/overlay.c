@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "overlay.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "io.h"
+
+static const char *const pairs[][2] = {
+	{ "metacopy", "off" },
+	{ "index", "off" },
+	{ "xino", "off" },
+	{ "redirect_dir", "nofollow" },
+};
+
+enum { NPAIRS = sizeof pairs / sizeof pairs[0] };
+
+static void
+fd_path(char out[40], int fd)
+{
+	snprintf(out, 40, "/proc/self/fd/%d", fd);
+}
+
+/* The kernel's messages, fsopen(2): each read(2) gives one. */
+static void
+explain(int fs, struct buf *text)
+{
+	char line[512];
+	int err = errno;
+	ssize_t n;
+
+	while ((n = read(fs, line, sizeof line)) > 0) {
+		while (n > 0 && line[n - 1] == '\n')
+			n--;
+		if (text->len > 0)
+			buf_adds(text, "; ");
+		buf_add(text, line, (size_t)n);
+	}
+	errno = err;
+}
+
+static int
+add_layer(int fs, int layer, bool by_fd)
+{
+	char path[40];
+
+	if (by_fd)
+		return fsconfig(fs, FSCONFIG_SET_FD, "lowerdir+", NULL, layer);
+	fd_path(path, layer);
+	return fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir+", path, 0);
+}
+
+static int
+set_upper(int fs, int upper, int work)
+{
+	char path[40];
+
+	if (upper == -1)
+		return 0;
+	fd_path(path, upper);
+	if (fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", path, 0) == -1)
+		return -1;
+	fd_path(path, work);
+	return fsconfig(fs, FSCONFIG_SET_STRING, "workdir", path, 0);
+}
+
+/* *unknown is set when the kernel does not know this way at all. */
+static int
+by_context(const int *layer, size_t n, int upper, int work, int target,
+    bool by_fd, bool *unknown, struct buf *text)
+{
+	int fs, mnt = -1, rc = -1;
+
+	*unknown = false;
+	fs = fsopen("overlay", FSOPEN_CLOEXEC);
+	if (fs == -1)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		if (add_layer(fs, layer[i], by_fd) == -1) {
+			*unknown = i == 0 && errno == EINVAL;
+			goto out;
+		}
+	if (fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL, 0) == -1)
+		goto out;
+	/* Names that this kernel does not have are off in it anyway. */
+	for (size_t i = 0; i < NPAIRS; i++)
+		if (fsconfig(fs, FSCONFIG_SET_STRING, pairs[i][0], pairs[i][1],
+			0) == -1 &&
+		    errno != EINVAL)
+			goto out;
+	if (set_upper(fs, upper, work) == -1 ||
+	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == -1)
+		goto out;
+	mnt = fsmount(fs, FSMOUNT_CLOEXEC,
+	    upper == -1 ? MOUNT_ATTR_RDONLY : 0);
+	if (mnt == -1)
+		goto out;
+	rc = move_mount(mnt, "", target, "",
+	    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+out:
+	if (rc == -1 && !*unknown)
+		explain(fs, text);
+	io_drop(&mnt);
+	io_drop(&fs);
+	return rc;
+}
+
+/*
+ * mount(2) takes one page of options. Entered by chdir, /proc/self/fd is a
+ * directory in which every layer has a name of a few bytes.
+ */
+static int
+by_page(const int *layer, size_t n, int upper, int work, int target)
+{
+	struct buf o = BUF_INIT;
+	char path[40];
+	int rc = -1;
+
+	buf_adds(&o, "userxattr,lowerdir=");
+	for (size_t i = 0; i < n; i++)
+		buf_addf(&o, "%s%d", i ? ":" : "", layer[i]);
+	for (size_t i = 0; i < NPAIRS; i++)
+		buf_addf(&o, ",%s=%s", pairs[i][0], pairs[i][1]);
+	if (upper != -1)
+		buf_addf(&o,
+		    ",upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d",
+		    upper, work);
+	fd_path(path, target);
+	if (chdir("/proc/self/fd") == -1)
+		goto out;
+	if (o.len >= (size_t)sysconf(_SC_PAGESIZE)) {
+		errno = E2BIG;
+		goto out;
+	}
+	rc = mount("overlay", path, "overlay", upper == -1 ? MS_RDONLY : 0,
+	    o.data);
+out:
+	buf_release(&o);
+	return rc;
+}
+
+int
+overlay_mount(const int *layer, size_t n, int upper, int work, int target,
+    enum overlay_way way, struct buf *text)
+{
+	bool unknown = false;
+	int rc = -1;
+
+	if (n == 0 || n > OVERLAY_LAYERS_MAX) {
+		errno = E2BIG;
+		return -1;
+	}
+	if (way == OVERLAY_AUTO || way == OVERLAY_FD) {
+		rc = by_context(layer, n, upper, work, target, true, &unknown,
+		    text);
+		if (rc == 0 || way == OVERLAY_FD || !unknown)
+			return rc;
+	}
+	if (way != OVERLAY_PAGE) {
+		rc = by_context(layer, n, upper, work, target, false, &unknown,
+		    text);
+		if (rc == 0 || way == OVERLAY_STRING || !unknown)
+			return rc;
+	}
+	return by_page(layer, n, upper, work, target);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "buf.h"
+#include "io.h"
+#include "json.h"
+#include "lock.h"
+#include "ns.h"
+#include "spawn.h"
+#include "stage.h"
+#include "store.h"
+#include "sys.h"
+
+enum { END_MS = 30000 };
+
+int
+session_open(struct session *s, const char *id)
+{
+	*s = (struct session){ .workfd = -1, .dirfd = -1, .gatefd = -1 };
+	if (!id_is_valid(id)) {
+		errno = EINVAL;
+		return -1;
+	}
+	memcpy(s->id, id, strlen(id) + 1);
+	s->workfd = store_open_workspace();
+	s->dirfd = path_open(s->workfd, id, O_RDONLY | O_DIRECTORY, 0);
+	if (s->dirfd == -1)
+		io_drop(&s->workfd);
+	return s->dirfd == -1 ? -1 : 0;
+}
+
+int
+session_gate(struct session *s, bool exclusive, int ms)
+{
+	struct stat st;
+
+	s->gatefd = gate_take(s->dirfd, "gate", exclusive, ms);
+	if (s->gatefd == -1)
+		return -1;
+	/* Whoever had it before may have ended the session. */
+	if (path_lstat(s->workfd, s->id, &st) == -1) {
+		io_drop(&s->gatefd);
+		return -1;
+	}
+	return 0;
+}
+
+int
+session_is_running(const struct session *s)
+{
+	return lock_is_held(s->dirfd, "lock");
+}
+
+char *
+session_workspace(void)
+{
+	struct buf text = BUF_INIT, path = BUF_INIT;
+	int fd = store_open_stack();
+	bool good = false;
+
+	if (io_read_file_at(fd, "workspace.json", &text, 1 << 16) == 0) {
+		struct span all = { buf_str(&text), text.len };
+
+		good = json_is_valid(all.p, all.n, NULL, NULL) &&
+		    json_string(json_member(all, "workspace_root"), &path) &&
+		    strlen(buf_str(&path)) == path.len && path.len > 1 &&
+		    path.data[0] == '/';
+		if (!good)
+			errno = EINVAL;
+	}
+	io_drop(&fd);
+	buf_release(&text);
+	if (!good) {
+		buf_release(&path);
+		return NULL;
+	}
+	return buf_steal(&path);
+}
+
+int
+session_start(struct session *s)
+{
+	char *workspace = session_workspace();
+	int ready[2] = { -1, -1 }, null = -1, rc = -1;
+	char byte;
+	pid_t pid;
+
+	if (!workspace)
+		return -1;
+	if (pipe2(ready, O_CLOEXEC) == -1)
+		goto out;
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null == -1)
+		goto out;
+	pid = spawn((const char *const[]){ "sb-ns-hold", "-3", "3", s->id,
+			"sb-session-setup", workspace, NULL },
+	    (struct spawn_fd[]){ { null, 0 }, { null, 1 }, { ready[1], 3 } },
+	    3);
+	io_drop(&ready[1]);
+	if (pid == -1)
+		goto out;
+	if (io_read_all(ready[0], &byte, 1) == 1) {
+		rc = 0;
+	} else {
+		spawn_wait(pid);
+		errno = EIO;
+	}
+out:
+	io_drop(&null);
+	io_drop(&ready[0]);
+	io_drop(&ready[1]);
+	free(workspace);
+	return rc;
+}
+
+int
+session_stop(struct session *s)
+{
+	struct hold h;
+	int fd, rc;
+
+	if (hold_read(s->dirfd, &h) == -1)
+		return errno == ENOENT ? 0 : -1;
+	fd = hold_open(&h);
+	if (fd == -1)
+		return errno == ESRCH ? 0 : -1;
+	/* The init's end is the end of all; the outer process sees it. */
+	rc = sys_pidfd_send_signal(fd, SIGKILL);
+	if (rc == 0)
+		rc = pidfd_wait(fd, END_MS);
+	io_drop(&fd);
+	if (rc == -1)
+		return errno == ESRCH ? 0 : -1;
+	fd = lock_take(s->dirfd, "lock", true, END_MS);
+	if (fd == -1)
+		return -1;
+	io_drop(&fd);
+	return 0;
+}
+
+int
+session_has_leftovers(const struct session *s)
+{
+	struct hold h;
+	int fd;
+
+	if (hold_read(s->dirfd, &h) == -1)
+		return errno == ENOENT ? 0 : -1;
+	fd = hold_open(&h);
+	if (fd == -1)
+		return errno == ESRCH ? 0 : -1;
+	io_drop(&fd);
+	return ns_has_leftovers(h.pid);
+}
+
+/* Beginnings and ends that were killed, .new.ID and .end.ID, gate not held. */
+static void
+sweep(int workfd)
+{
+	struct names v = NAMES_INIT;
+	int fd;
+
+	if (names_read(workfd, &v) == -1)
+		return;
+	for (size_t i = 0; i < v.n; i++) {
+		if (v.name[i][0] != '.')
+			continue;
+		fd = path_open(workfd, v.name[i], O_RDONLY | O_DIRECTORY, 0);
+		if (fd != -1 && lock_is_held(fd, "gate") == 0)
+			path_rm_tree(workfd, v.name[i]);
+		io_drop(&fd);
+	}
+	names_release(&v);
+}
+
+int
+session_remove(struct session *s)
+{
+	char end[ID_MAX + 8];
+
+	snprintf(end, sizeof end, ".end.%s", s->id);
+	if (renameat(s->workfd, s->id, s->workfd, end) == -1 ||
+	    stage_sync_dir(s->workfd, ".") == -1)
+		return -1;
+	if (path_rm_tree(s->workfd, end) == -1)
+		return -1;
+	sweep(s->workfd);
+	return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Workspace sessions: directories workspace/ID of the store, sb-store(5). A
+ * session exists while its directory is there, runs while its lock is held,
+ * and is parked otherwise. What it changed is in its upperdir, whatever its
+ * processes do.
+ */
+#ifndef SB_SESSION_H
+#define SB_SESSION_H
+
+#include <stdbool.h>
+
+#include "path.h"
+
+struct session {
+	char id[ID_MAX + 1];
+	int workfd; /* the directory workspace */
+	int dirfd; /* workspace/ID */
+	int gatefd; /* the gate, or -1 */
+};
+
+/* ENOENT: no such session. EINVAL: not an id. */
+int session_open(struct session *s, const char *id);
+
+/* Takes the gate, see lock.h for ms and errno. */
+int session_gate(struct session *s, bool exclusive, int ms);
+
+/* 1 running, 0 parked, -1 errno. */
+int session_is_running(const struct session *s);
+
+/*
+ * Makes a session run whose gate is held exclusively: starts its holder and
+ * waits until it is ready. EIO when the holder failed, having said why.
+ */
+int session_start(struct session *s);
+
+/* Ends the holder and waits until the last process is gone. */
+int session_stop(struct session *s);
+
+/* Are there processes that ended commands left behind? */
+int session_has_leftovers(const struct session *s);
+
+/*
+ * Takes the directory out of sight and removes it; also removes what earlier
+ * ends and failed beginnings left.
+ */
+int session_remove(struct session *s);
+
+/*
+ * Path of the workspace, from workspace.json: the directory that was
+ * imported. Caller frees. NULL with errno; EINVAL for a damaged file.
+ */
+char *session_workspace(void);
+
+#endif
