@@ -110,7 +110,7 @@ main(int argc, char **argv)
 		die_sys("unable to open layer %s", ids.id[bad]);
 	if (view_get(v, dir, &n) == -1)
 		die_sys("unable to look up %s", dir);
-	if (ids.n > 0 && n.kind != NODE_DIR)
+	if (n.kind != NODE_DIR && (ids.n > 0 || *dir != 0))
 		die(EXIT_NO, "%s: %s", dir,
 		    n.kind == NODE_ABSENT ? "no such directory" :
 					    "not a directory");

@@ -48,7 +48,6 @@ struct walk {
 	/* private */
 	struct walk_dir *dir;
 	size_t n, cap;
-	bool leaving, failed;
 };
 
 /*
@@ -65,10 +64,7 @@ int walk_enter(struct walk *w, int fd, int out, size_t data);
  */
 enum walk_event walk_next(struct walk *w);
 void walk_release(struct walk *w);
-#define WALK_INIT                                                              \
-	{                                                                      \
-		.fd = -1, .out = -1                                            \
-	}
+#define WALK_INIT { .fd = -1, .out = -1 }
 
 /* path_rm_tree, but with a bounded number of descriptors. */
 int base_rm_tree(int dirfd, const char *name);
@@ -112,9 +108,9 @@ void base_stat_set(struct base_stat *b, const struct stat *st);
 void base_stat_get(const struct base_stat *b, struct stat *st);
 
 /*
- * Of a sorted list. The root hash is that of spec 1.4: kind, path and content
- * (the root and all attributes left out). The key covers everything that is
- * copied, owners only when they are; see sb-base-import(1).
+ * Of a sorted list. The root hash covers kind, path and content, and neither
+ * the root nor any attribute. The key covers everything that is copied, owners
+ * only when they are. Both are spelt out in sb-base-import(1).
  */
 void base_root_hash(const struct base_list *l, char hex[HASH_HEX + 1]);
 void base_key(const struct base_list *l, bool owners, char hex[HASH_HEX + 1]);
@@ -133,12 +129,12 @@ struct base_links {
 };
 #define BASE_LINKS_INIT { .root = NULL }
 
-/*
- * The value that was given first for this inode, which is value itself the
- * first time. Only for entries that have more than one link.
- */
-size_t base_link(
-    struct base_links *l, uint64_t dev, uint64_t ino, size_t value);
+#define BASE_LINK_NONE SIZE_MAX
+
+/* The value remembered for an inode, or BASE_LINK_NONE. */
+size_t base_link_find(const struct base_links *l, const struct base_stat *st);
+void base_link_add(
+    struct base_links *l, const struct base_stat *st, size_t value);
 void base_links_release(struct base_links *l);
 
 /* The stat index. */
@@ -165,14 +161,15 @@ bool base_index_load(
     struct base_index *x, int dirfd, const char *name, const char *dir);
 
 /*
- * Compares what a walk finds at path with what was found last time. Unless
- * BASE_NEW, e gets hashes, dropped and target of then (target is borrowed):
- * good for BASE_SAME, worth a comparison for BASE_UNSURE. BASE_SAME takes an
- * unchanged stat whose ctime is 2 s older than the walk that made the index:
- * a younger file may change again within the same tick of its clock.
+ * Compares what a walk finds at path, with stat e->st, with what was found
+ * last time. Unless BASE_NEW, e gets the hashes and dropped of then, and
+ * *target (borrowed) the target of a link: good for BASE_SAME, to be compared
+ * for BASE_UNSURE. BASE_SAME takes an unchanged stat with a ctime of 2 s before
+ * the walk that made the index: what is younger may have changed again within
+ * the same tick of its clock.
  */
-enum base_trust base_index_find(
-    const struct base_index *x, const char *path, struct base_entry *e);
+enum base_trust base_index_find(const struct base_index *x, const char *path,
+    struct base_entry *e, const char **target);
 
 /*
  * Writes dirfd/name. start: time of the day, in seconds, when the walk that

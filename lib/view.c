@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "io.h"
@@ -257,19 +256,6 @@ enter(struct view *v, const char *path, size_t len)
 
 /* ---- opening ---- */
 
-static void
-room_for(size_t n)
-{
-	struct rlimit lim;
-
-	if (getrlimit(RLIMIT_NOFILE, &lim) == -1 ||
-	    lim.rlim_cur >= (rlim_t)n + 64)
-		return;
-	/* When this fails the open will say what is wrong. */
-	lim.rlim_cur = lim.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &lim);
-}
-
 struct view *
 view_open(int stackfd, const struct ids *ids, size_t *bad)
 {
@@ -278,7 +264,7 @@ view_open(int stackfd, const struct ids *ids, size_t *bad)
 	size_t i = 0;
 	int err;
 
-	room_for(ids->n);
+	io_many_fds();
 	v->layer = xcalloc(ids->n ? ids->n : 1, sizeof *v->layer);
 	v->frame = xgrow(NULL, &v->cap, sizeof *v->frame);
 	v->frame[v->depth++] = root;
@@ -581,6 +567,10 @@ view_walk(struct view *v, const char *path,
 	struct buf b = BUF_INIT;
 	int rc;
 
+	if (enter(v, path, strlen(path)) == -1)
+		return -1;
+	if (v->frame[v->depth - 1].n == 0)
+		return 0;
 	buf_adds(&b, path);
 	rc = walk(v, &b, fn, arg);
 	buf_release(&b);

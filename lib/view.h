@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The merged view of a list of layers, read without a mount. For each
- * directory on the way the view knows which layers show through (newest
- * first, ending at an opaque one or at a whiteout, file or link in the way),
- * so a look-up costs one lstat per layer that has the directory. Ancestors
- * are never followed through links. Layers are immutable, so what was
- * verified once stays true.
+ * The merged view of a list of layers, read without a mount, with the answers
+ * that a kernel overlay of them gives. For each directory on the way the view
+ * knows which layers show through (newest first, ending at an opaque one or
+ * at a whiteout, file or link in the way), so that no look-up follows a link
+ * or asks a layer that has no say. These directories stay known until a path
+ * outside them is asked for: sorted look-ups are the cheap ones. Layers are
+ * immutable, so what was verified once stays true.
+ *
+ * Besides what the kernel knows, in layers whose id does not begin with B a
+ * regular file .wh.NAME deletes NAME, whatever is beside it, and the entry
+ * .wh..wh..opq makes its directory opaque; neither is an entry itself. The
+ * root of a layer is never opaque, as in the kernel.
  */
 #ifndef SB_VIEW_H
 #define SB_VIEW_H
@@ -33,36 +39,46 @@ struct node {
 struct view; /* incomplete */
 
 /*
- * Opens the layers of ids (newest first) below stackfd; raises the soft limit
- * of descriptors to the hard one when needed. ids is copied. NULL with errno;
- * *bad, if not NULL, is then the index of the layer that could not be opened.
+ * Opens the layers of ids (newest first) below stackfd, one descriptor each;
+ * the soft limit of descriptors becomes the hard one. ids is copied. NULL with
+ * errno; *bad, if not NULL, is then the index of the layer that could not be
+ * opened. Caller frees with view_close.
  */
 struct view *view_open(int stackfd, const struct ids *ids, size_t *bad);
 void view_close(struct view *v);
 
-/* Looks path up ("" is the root). -1 with errno on I/O errors only. */
+/*
+ * Looks path up: "" is the root, absent only when there are no layers; else as
+ * path_is_valid. 0, or -1 with errno on I/O errors only: what is not there, or
+ * below something that is no directory, is NODE_ABSENT.
+ */
 int view_get(struct view *v, const char *path, struct node *out);
 
-/* Names visible in directory path, sorted bytewise. ENOTDIR when it is none. */
+/*
+ * Adds the names visible in directory path to out, sorted bytewise. -1 with
+ * errno; ENOTDIR when path is absent or not a directory.
+ */
 int view_list(struct view *v, const char *path, struct names *out);
 
 /*
- * Opens what view_get found (a file for reading, a directory), in its layer.
- * For NODE_DIR the topmost layer's directory, whose attributes are the
- * view's.
+ * Opens what view_get found, in its layer: a file for reading, or a directory
+ * (of the newest layer that has it, whose attributes are the view's). EINVAL
+ * for other kinds. Caller closes.
  */
 int view_fd(struct view *v, const char *path, const struct node *n);
 
-/* Target of a symbolic link. */
+/* Appends the target of the symbolic link that view_get found. */
 int view_readlink(
     struct view *v, const char *path, const struct node *n, struct buf *out);
 
-/* Id of layer index i. Borrowed. */
+/* Id of layer i of the list. Borrowed. */
 const char *view_layer_id(const struct view *v, size_t i);
 
 /*
- * Depth-first, path_cmp order: calls fn for everything visible strictly below
- * path. fn returns 0 to go on, anything else stops and is returned.
+ * Calls fn for everything visible strictly below path, in path_cmp order;
+ * nothing is below what is absent or no directory. fn may use the view, path
+ * and n are borrowed for the call; it returns 0 to go on, anything else stops
+ * and is returned. -1 with errno when a directory cannot be read.
  */
 int view_walk(struct view *v, const char *path,
     int (*fn)(void *arg, const char *path, const struct node *n), void *arg);
