@@ -131,15 +131,29 @@ out:
 	return rc;
 }
 
+/* Who may not give a file away may still have its group. */
+static int
+set_owner(int fd, const char *name, const struct stat *st)
+{
+	int flags = name ? AT_SYMLINK_NOFOLLOW : AT_EMPTY_PATH;
+	const char *at = name ? name : "";
+
+	if (fchownat(fd, at, st->st_uid, st->st_gid, flags) == 0)
+		return 0;
+	if (errno != EPERM && errno != EINVAL)
+		return -1;
+	if (fchownat(fd, at, (uid_t)-1, st->st_gid, flags) == 0 ||
+	    errno == EPERM || errno == EINVAL)
+		return 0;
+	return -1;
+}
+
 int
 attr_set(int fd, const struct stat *st, unsigned mode)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, st->st_mtim };
 
-	if (geteuid() == 0 && fchown(fd, st->st_uid, st->st_gid) == -1 &&
-	    errno != EPERM && errno != EINVAL)
-		return -1;
-	if (fchmod(fd, mode) == -1)
+	if (set_owner(fd, NULL, st) == -1 || fchmod(fd, mode) == -1)
 		return -1;
 	return futimens(fd, times);
 }
@@ -149,10 +163,7 @@ attr_set_link(int dirfd, const char *name, const struct stat *st)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, st->st_mtim };
 
-	if (geteuid() == 0 &&
-	    fchownat(dirfd, name, st->st_uid, st->st_gid,
-		AT_SYMLINK_NOFOLLOW) == -1 &&
-	    errno != EPERM && errno != EINVAL)
+	if (set_owner(dirfd, name, st) == -1)
 		return -1;
 	return utimensat(dirfd, name, times, AT_SYMLINK_NOFOLLOW);
 }

@@ -16,8 +16,8 @@
  * The travelling xattrs of an open entry (regular file or directory, not
  * O_PATH), serialised in sorted order as name NUL, 8-byte little-endian size,
  * value: equal sets give equal bytes. Appends to out; *dropped, if not NULL,
- * is increased by the number of security.* and trusted.* attributes. A file
- * system without xattrs has none. -1 with errno.
+ * is increased by the number of others (security.*, trusted.*, user.overlay.*;
+ * not system.*). A file system without xattrs has none. -1 with errno.
  */
 int attr_xattrs(int fd, struct buf *out, size_t *dropped);
 

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,38 +15,136 @@
 #include "path.h"
 #include "whiteout.h"
 
-struct walk {
-	int root;
+/*
+ * Directories whose descriptor is kept while we are below them. A deeper walk
+ * closes the oldest and finds it again by its path, so depth is bounded by the
+ * length of paths only.
+ */
+enum {
+	OPEN_MAX_DIRS = 32
+};
+
+struct level {
+	int fd; /* -1 while closed for room */
+	dev_t dev;
+	ino_t ino;
+	size_t path_len; /* of this directory, in scan.path */
+	struct names name; /* as they are on disk, in order of show() */
+	size_t next;
+};
+
+struct scan {
+	int root; /* borrowed */
 	const char *from;
 	bool in_layer;
 	int (*fn)(void *arg, const struct change *c);
 	void *arg;
-	struct buf path; /* where we are */
+	struct buf path; /* of what is looked at */
+	struct level *v;
+	size_t n, cap;
 };
 
-static int scan_dir(struct walk *w, int fd);
+/* Under which name an entry of a directory appears. */
+static const char *
+show(const struct scan *s, const char *name)
+{
+	if (s->in_layer && strncmp(name, WHITEOUT_PREFIX, 4) == 0 &&
+	    name[4] != '\0')
+		return name + 4;
+	return name;
+}
+
+/*
+ * A directory is named before what is below it and path_cmp puts '/' lowest,
+ * so bytewise order of the names shown by each directory is the order of all
+ * paths. Markers precede the name that they hide.
+ */
+static int
+by_shown(const void *a, const void *b, void *arg)
+{
+	const char *p = *(char *const *)a, *q = *(char *const *)b;
+	int rc = strcmp(show(arg, p), show(arg, q));
+
+	return rc != 0 ? rc : (q == show(arg, q)) - (p == show(arg, p));
+}
+
+/* Takes fd. */
+static int
+enter(struct scan *s, int fd)
+{
+	struct level *l;
+	struct stat st;
+
+	if (s->n >= OPEN_MAX_DIRS)
+		io_drop(&s->v[s->n - OPEN_MAX_DIRS].fd);
+	if (s->n == s->cap)
+		s->v = xgrow(s->v, &s->cap, sizeof *s->v);
+	l = &s->v[s->n++];
+	*l = (struct level){ .fd = fd, .path_len = s->path.len };
+	if (fstat(fd, &st) == -1 || names_read(fd, &l->name) == -1)
+		return -1;
+	l->dev = st.st_dev;
+	l->ino = st.st_ino;
+	if (l->name.n > 1)
+		qsort_r(l->name.name, l->name.n, sizeof *l->name.name, by_shown,
+		    s);
+	return 0;
+}
+
+static void
+leave(struct scan *s)
+{
+	struct level *l = &s->v[--s->n];
+
+	io_drop(&l->fd);
+	names_release(&l->name);
+}
+
+/* Opens the innermost directory again if it had to be closed. */
+static int
+reopen(struct scan *s)
+{
+	struct level *l = &s->v[s->n - 1];
+	struct stat st;
+
+	buf_cut(&s->path, l->path_len);
+	if (l->fd != -1)
+		return 0;
+	l->fd = path_open(s->root, buf_str(&s->path),
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (l->fd == -1 || fstat(l->fd, &st) == -1)
+		return -1;
+	if (st.st_dev != l->dev || st.st_ino != l->ino) {
+		errno = ESTALE;
+		return -1;
+	}
+	return 0;
+}
 
 static int
-give(struct walk *w, enum change_kind kind, const struct stat *st,
-    char *target)
+give(struct scan *s, enum change_kind kind, const struct stat *st, char *target)
 {
-	struct change c = { .kind = kind, .route = '-', .path = w->path.data,
-		.target = target };
+	struct change c = {
+		.kind = kind,
+		.route = '-',
+		.path = s->path.data,
+		.target = target,
+	};
 	bool has = kind != CHANGE_DELETE && kind != CHANGE_SPECIAL;
 
-	memcpy(c.from, has ? w->from : "-", has ? strlen(w->from) + 1 : 2);
+	snprintf(c.from, sizeof c.from, "%s", has ? s->from : "-");
 	if (has)
 		c.mode = st->st_mode & 07777;
 	if (kind == CHANGE_WRITE)
 		c.size = st->st_size;
-	return w->fn(w->arg, &c);
+	return s->fn(s->arg, &c);
 }
 
 static int
-give_link(struct walk *w, int dirfd, const char *name, const struct stat *st)
+give_link(struct scan *s, int dirfd, const char *name, const struct stat *st)
 {
 	char target[PATH_BYTES_MAX + 2];
-	ssize_t n = readlinkat(dirfd, name, target, sizeof target - 1);
+	ssize_t n = readlinkat(dirfd, name, target, sizeof target);
 
 	if (n == -1)
 		return -1;
@@ -55,33 +153,33 @@ give_link(struct walk *w, int dirfd, const char *name, const struct stat *st)
 		return -1;
 	}
 	target[n] = '\0';
-	return give(w, CHANGE_SYMLINK, st, target);
+	return give(s, CHANGE_SYMLINK, st, target);
 }
 
 static int
-scan_subdir(struct walk *w, int dirfd, const char *name,
-    const struct stat *st)
+scan_dir(struct scan *s, int dirfd, const char *name, const struct stat *st)
 {
-	int fd, opaque, rc = -1;
 	struct stat mark;
+	int fd, opaque;
 
-	fd = openat(dirfd, name,
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(
+	    dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd == -1)
 		return -1;
 	opaque = whiteout_dir_is_opaque(fd);
-	if (opaque == 0 && w->in_layer &&
+	if (opaque == 0 && s->in_layer &&
 	    path_lstat(fd, WHITEOUT_OPAQUE_NAME, &mark) == 0)
 		opaque = 1;
-	if (opaque != -1 &&
-	    give(w, opaque ? CHANGE_OPAQUE : CHANGE_DIR, st, NULL) == 0)
-		rc = scan_dir(w, fd);
-	io_drop(&fd);
-	return rc;
+	if (opaque == -1 ||
+	    give(s, opaque ? CHANGE_OPAQUE : CHANGE_DIR, st, NULL) == -1) {
+		io_drop(&fd);
+		return -1;
+	}
+	return enter(s, fd);
 }
 
 static int
-scan_entry(struct walk *w, int dirfd, const char *name)
+scan_entry(struct scan *s, int dirfd, const char *name)
 {
 	struct stat st;
 	int hidden;
@@ -89,83 +187,75 @@ scan_entry(struct walk *w, int dirfd, const char *name)
 	if (path_lstat(dirfd, name, &st) == -1)
 		return -1;
 	if (S_ISDIR(st.st_mode))
-		return scan_subdir(w, dirfd, name, &st);
+		return scan_dir(s, dirfd, name, &st);
 	if (S_ISLNK(st.st_mode))
-		return give_link(w, dirfd, name, &st);
-	hidden = whiteout_is(dirfd, name, &st);
+		return give_link(s, dirfd, name, &st);
+	hidden = s->in_layer ? whiteout_is(dirfd, name, &st) :
+			       whiteout_is_upper(dirfd, name, &st);
 	if (hidden == -1)
 		return -1;
 	if (hidden)
-		return give(w, CHANGE_DELETE, &st, NULL);
-	return give(w, S_ISREG(st.st_mode) ? CHANGE_WRITE : CHANGE_SPECIAL, &st,
-	    NULL);
+		return give(s, CHANGE_DELETE, &st, NULL);
+	return give(
+	    s, S_ISREG(st.st_mode) ? CHANGE_WRITE : CHANGE_SPECIAL, &st, NULL);
 }
 
-/* In a layer: .wh..wh..opq is no entry and .wh.NAME says NAME is deleted. */
+/* The next name of the innermost directory. */
 static int
-scan_name(struct walk *w, int fd, const char *name)
+scan_next(struct scan *s)
 {
-	size_t len = w->path.len;
-	const char *show = name;
-	bool logical = false;
-	struct stat st;
-	int rc;
+	struct level *l = &s->v[s->n - 1];
+	const char *name = l->name.name[l->next], *shown = show(s, name);
+	bool hides = shown != name;
+	size_t i = l->next++;
 
-	if (w->in_layer && strncmp(name, WHITEOUT_PREFIX, 4) == 0) {
-		if (strcmp(name, WHITEOUT_OPAQUE_NAME) == 0)
-			return 0;
-		/* What is beside its own marker is named there already. */
-		if (name[4] == '\0' || path_lstat(fd, name + 4, &st) == 0)
-			return 0;
-		show = name + 4;
-		logical = true;
-	}
-	if (len > 0)
-		buf_addc(&w->path, '/');
-	buf_adds(&w->path, show);
-	if (w->path.len > PATH_BYTES_MAX) {
+	if (hides && strcmp(name, WHITEOUT_OPAQUE_NAME) == 0)
+		return 0;
+	/* What is beside its own marker is not seen. */
+	if (!hides && i > 0 && strcmp(shown, show(s, l->name.name[i - 1])) == 0)
+		return 0;
+	if (reopen(s) == -1)
+		return -1;
+	if (s->path.len > 0)
+		buf_addc(&s->path, '/');
+	buf_adds(&s->path, shown);
+	if (s->path.len > PATH_BYTES_MAX) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	rc = logical ? give(w, CHANGE_DELETE, NULL, NULL) :
-		       scan_entry(w, fd, name);
-	if (rc == 0)
-		buf_cut(&w->path, len);
-	return rc;
-}
-
-/*
- * A name sorts before everything below it and path_cmp puts '/' lowest, so
- * bytewise order of the names of one directory gives the order of all paths.
- * Depth costs one descriptor a level; paths end at 4095 bytes, so at most
- * 2048 levels: the soft limit is raised by the caller's programs.
- */
-static int
-scan_dir(struct walk *w, int fd)
-{
-	struct names v = NAMES_INIT;
-	int rc = names_read(fd, &v);
-
-	for (size_t i = 0; i < v.n && rc == 0; i++)
-		rc = scan_name(w, fd, v.name[i]);
-	names_release(&v);
-	return rc;
+	if (hides)
+		return give(s, CHANGE_DELETE, NULL, NULL);
+	return scan_entry(s, l->fd, name);
 }
 
 int
 layer_scan(int dirfd, const char *from, bool in_layer,
     int (*fn)(void *arg, const struct change *c), void *arg, char **where)
 {
-	struct walk w = { .root = dirfd, .from = from, .in_layer = in_layer,
-		.fn = fn, .arg = arg, .path = BUF_INIT };
-	int rc, err;
+	struct scan s = {
+		.root = dirfd,
+		.from = from,
+		.in_layer = in_layer,
+		.fn = fn,
+		.arg = arg,
+		.path = BUF_INIT,
+	};
+	int fd, rc, err;
 
-	buf_reserve(&w.path, 0);
-	rc = scan_dir(&w, dirfd);
+	fd = path_open(dirfd, "", O_RDONLY | O_DIRECTORY, 0);
+	rc = fd == -1 ? -1 : enter(&s, fd);
+	while (rc == 0 && s.n > 0)
+		if (s.v[s.n - 1].next < s.v[s.n - 1].name.n)
+			rc = scan_next(&s);
+		else
+			leave(&s);
 	err = errno;
 	if (rc != 0 && where)
-		*where = xstrdup(w.path.len ? w.path.data : ".");
-	buf_release(&w.path);
+		*where = xstrdup(s.path.len ? s.path.data : ".");
+	while (s.n > 0)
+		leave(&s);
+	free(s.v);
+	buf_release(&s.path);
 	errno = err;
 	return rc;
 }

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
+#include <stdio.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -16,53 +16,86 @@ whiteout_is_device(const struct stat *st)
 	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
 }
 
-/* Size of an xattr of fd, 0 when it is not there. */
-static ssize_t
-xattr_size(int fd, const char *name, char *value, size_t max)
+/* 1 when the xattr is there, whatever its value (which may be empty). */
+static int
+has_xattr(const char *path, const char *name)
 {
-	ssize_t n = fgetxattr(fd, name, value, max);
-
-	if (n == -1 && (errno == ENODATA || errno == EOPNOTSUPP))
+	if (getxattr(path, name, NULL, 0) != -1)
+		return 1;
+	/* Who may not read a file need not ask what it stands for: whiteouts
+	 * in this form are readable wherever they are made. */
+	if (errno == ENODATA || errno == EOPNOTSUPP || errno == EACCES)
 		return 0;
-	return n == -1 && errno == ERANGE ? (ssize_t)max : n;
+	return -1;
+}
+
+/*
+ * Asked through /proc by an O_PATH descriptor, so that the entry is never
+ * opened: somebody may put a FIFO or a device in its place.
+ */
+static int
+has_mark(int dirfd, const char *name, bool trusted)
+{
+	char path[64];
+	struct stat st;
+	int fd, rc = -1;
+
+	fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd == -1)
+		return -1;
+	if (fstat(fd, &st) == -1)
+		goto out;
+	rc = 0;
+	if (!S_ISREG(st.st_mode))
+		goto out;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	rc = has_xattr(path, "user.overlay.whiteout");
+	if (rc == 0 && trusted)
+		rc = has_xattr(path, "trusted.overlay.whiteout");
+out:
+	io_drop(&fd);
+	return rc;
 }
 
 int
 whiteout_is(int dirfd, const char *name, const struct stat *st)
 {
-	char value[8];
-	ssize_t n;
-	int fd;
-
 	if (whiteout_is_device(st))
 		return 1;
 	if (!S_ISREG(st->st_mode) || st->st_size != 0)
 		return 0;
-	fd = openat(dirfd, name,
-	    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd == -1)
-		return errno == EACCES ? 0 : -1;
-	n = xattr_size(fd, "user.overlay.whiteout", value, sizeof value);
-	if (n == 0)
-		n = xattr_size(fd, "trusted.overlay.whiteout", value,
-		    sizeof value);
-	io_drop(&fd);
-	return n == -1 ? -1 : n > 0;
+	return has_mark(dirfd, name, true);
+}
+
+int
+whiteout_is_upper(int dirfd, const char *name, const struct stat *st)
+{
+	if (whiteout_is_device(st))
+		return 1;
+	if (!S_ISREG(st->st_mode) || st->st_size != 0)
+		return 0;
+	return has_mark(dirfd, name, false);
+}
+
+/* 1 when the value is exactly "y". */
+static int
+xattr_is_y(int fd, const char *name)
+{
+	char value[8];
+	ssize_t n = fgetxattr(fd, name, value, sizeof value);
+
+	if (n == -1 &&
+	    (errno == ENODATA || errno == EOPNOTSUPP || errno == ERANGE))
+		return 0;
+	return n == -1 ? -1 : n == 1 && value[0] == 'y';
 }
 
 int
 whiteout_dir_is_opaque(int fd)
 {
-	char value[8];
-	ssize_t n;
+	int rc = xattr_is_y(fd, "user.overlay.opaque");
 
-	n = xattr_size(fd, "user.overlay.opaque", value, sizeof value);
-	if (n == 1 && value[0] == 'y')
-		return 1;
-	if (n == -1)
-		return -1;
-	n = xattr_size(fd, "trusted.overlay.opaque", value, sizeof value);
-	return n == -1 ? -1 : n == 1 && value[0] == 'y';
+	return rc != 0 ? rc : xattr_is_y(fd, "trusted.overlay.opaque");
 }
 
 int

@@ -20,9 +20,16 @@ bool whiteout_is_device(const struct stat *st);
 
 /*
  * 1 when dirfd/name, whose lstat is st, is a whiteout in either form, 0 when
- * not, -1 with errno when its xattrs cannot be read.
+ * not, -1 with errno when its xattrs cannot be read. Opens nothing; needs
+ * /proc. An empty file that we may not read is no whiteout.
  */
 int whiteout_is(int dirfd, const char *name, const struct stat *st);
+
+/*
+ * The same for an upper, where trusted.overlay.whiteout is not a whiteout: a
+ * "userxattr" mount shows such a file as what it is.
+ */
+int whiteout_is_upper(int dirfd, const char *name, const struct stat *st);
 
 /*
  * 1 when the open directory fd (not O_PATH) is opaque by user.overlay.opaque
