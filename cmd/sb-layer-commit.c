@@ -41,18 +41,36 @@
 
 static const char usage[] = "sb-layer-commit [-C dir] [-M dir] [-l lease]";
 
+enum {
+	LOCK_MS = 30000
+};
+
 static int upper = -1, merged = -1, stackfd = -1, staging = -1, tree = -1;
+static int metadata = -1;
 static char id[ID_MAX + 1];
 static uint64_t bytes;
+static bool visible, delivered;
 
-/* Removes what was staged. Only reached while staging is ours. */
+/*
+ * Undoes everything unless the id was delivered: nobody could name the layer.
+ * The lock goes last, it is what keeps sweeps away from the rest.
+ */
 static void
 unstage(void)
 {
-	char name[ID_MAX + 16];
+	char name[ID_MAX + 16], layer[ID_MAX + 16];
 
 	snprintf(name, sizeof name, "%s.staging", id);
-	path_rm_tree(staging, name);
+	if (!delivered) {
+		snprintf(layer, sizeof layer, "layers/%s", id);
+		if (visible)
+			renameat(stackfd, layer, staging, name);
+		path_rm_tree(staging, name);
+		snprintf(name, sizeof name, "%s.digest", id);
+		unlinkat(metadata, name, 0);
+		snprintf(name, sizeof name, "%s.bytes", id);
+		unlinkat(metadata, name, 0);
+	}
 	snprintf(name, sizeof name, "%s.lock", id);
 	unlinkat(staging, name, 0);
 }

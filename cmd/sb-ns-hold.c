@@ -147,8 +147,8 @@ be_init(struct session *s, bool rootless, int go, int report, char **setup)
 		NULL) == -1)
 		die_sys("unable to mount a fresh /proc");
 	make_user_namespace(rootless);
-	if (fchdir(s->dirfd) == -1 || setenv("SB_SESSION", s->id, 1) == -1)
-		die_sys("unable to enter workspace/%s", s->id);
+	if (setenv("SB_SESSION", s->id, 1) == -1)
+		die(EXIT_SYS, "out of memory");
 	pid = spawn((const char *const *)setup, NULL, 0);
 	if (pid == -1)
 		die_sys("unable to run %s", setup[0]);
@@ -260,6 +260,12 @@ main(int argc, char **argv)
 
 	if (pipe2(go, O_CLOEXEC) == -1 || pipe2(report, O_CLOEXEC) == -1)
 		die_sys("unable to make a pipe");
+	/*
+	 * The clone moves the current directory, but no descriptor, to the new
+	 * mount namespace, and overlayfs takes no directory of another one.
+	 */
+	if (fchdir(s.dirfd) == -1)
+		die_sys("unable to enter workspace/%s", s.id);
 	h.pid = clone_init();
 	if (h.pid == -1)
 		die_sys("unable to make namespaces%s",

@@ -46,10 +46,10 @@ hex4(struct scan *s, unsigned *out)
 
 	for (int i = 0; i < 4; i++, s->at++) {
 		unsigned char c = s->at < s->end ? (unsigned char)*s->at : 0;
-		unsigned digit = c >= '0' && c <= '9' ? c - (unsigned)'0' :
-		    c >= 'a' && c <= 'f'              ? c - (unsigned)'a' + 10 :
-		    c >= 'A' && c <= 'F'              ? c - (unsigned)'A' + 10 :
-							16;
+		unsigned digit = c >= '0' && c <= '9' ? c - (unsigned)'0'
+		    : c >= 'a' && c <= 'f'            ? c - (unsigned)'a' + 10
+		    : c >= 'A' && c <= 'F'            ? c - (unsigned)'A' + 10
+						      : 16;
 
 		if (digit == 16)
 			return no(s, "bad \\u escape");
@@ -275,8 +275,7 @@ json_member(struct span object, const char *name)
 			break;
 		v.n = (size_t)(s.at - v.p);
 		trim(&v);
-		if (key.len == strlen(name) &&
-		    strcmp(buf_str(&key), name) == 0)
+		if (key.len == strlen(name) && strcmp(buf_str(&key), name) == 0)
 			found = v;
 		if (!next_is(&s, ','))
 			break;

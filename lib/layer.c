@@ -65,7 +65,7 @@ by_shown(const void *a, const void *b, void *arg)
 	const char *p = *(char *const *)a, *q = *(char *const *)b;
 	int rc = strcmp(show(arg, p), show(arg, q));
 
-	return rc != 0 ? rc : (q == show(arg, q)) - (p == show(arg, p));
+	return rc != 0 ? rc : (p == show(arg, p)) - (q == show(arg, q));
 }
 
 /* Takes fd. */
@@ -86,8 +86,8 @@ enter(struct scan *s, int fd)
 	l->dev = st.st_dev;
 	l->ino = st.st_ino;
 	if (l->name.n > 1)
-		qsort_r(l->name.name, l->name.n, sizeof *l->name.name, by_shown,
-		    s);
+		qsort_r(
+		    l->name.name, l->name.n, sizeof *l->name.name, by_shown, s);
 	return 0;
 }
 
@@ -110,8 +110,8 @@ reopen(struct scan *s)
 	buf_cut(&s->path, l->path_len);
 	if (l->fd != -1)
 		return 0;
-	l->fd = path_open(s->root, buf_str(&s->path),
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	l->fd = path_open(
+	    s->root, buf_str(&s->path), O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (l->fd == -1 || fstat(l->fd, &st) == -1)
 		return -1;
 	if (st.st_dev != l->dev || st.st_ino != l->ino) {
@@ -190,8 +190,8 @@ scan_entry(struct scan *s, int dirfd, const char *name)
 		return scan_dir(s, dirfd, name, &st);
 	if (S_ISLNK(st.st_mode))
 		return give_link(s, dirfd, name, &st);
-	hidden = s->in_layer ? whiteout_is(dirfd, name, &st) :
-			       whiteout_is_upper(dirfd, name, &st);
+	hidden = s->in_layer ? whiteout_is(dirfd, name, &st)
+			     : whiteout_is_upper(dirfd, name, &st);
 	if (hidden == -1)
 		return -1;
 	if (hidden)

@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,14 +20,16 @@
 #include "path.h"
 #include "stage.h"
 
-enum { MANIFEST_MAX = 64 << 20 };
+enum {
+	MANIFEST_MAX = 64 << 20
+};
 
 void
 manifest_add(struct manifest *m, const char *id, const char *path)
 {
 	if (m->n == m->cap) {
-		m->id = xreallocarray(m->id, m->cap ? m->cap * 2 : 16,
-		    sizeof *m->id);
+		m->id = xreallocarray(
+		    m->id, m->cap ? m->cap * 2 : 16, sizeof *m->id);
 		m->path = xgrow(m->path, &m->cap, sizeof *m->path);
 	}
 	m->id[m->n] = xstrdup(id);
@@ -140,8 +145,7 @@ bad:
 }
 
 int
-manifest_read(int dirfd, const char *name, struct manifest *m,
-    const char **why)
+manifest_read(int dirfd, const char *name, struct manifest *m, const char **why)
 {
 	struct buf b = BUF_INIT;
 	int rc;
@@ -162,8 +166,9 @@ manifest_format(const struct manifest *m, struct buf *out)
 {
 	buf_adds(out, "{\n  \"layers\": [");
 	for (size_t i = 0; i < m->n; i++) {
-		buf_adds(out, i ? ",\n    {\n      \"layer_id\": " :
-				  "\n    {\n      \"layer_id\": ");
+		buf_adds(out,
+		    i ? ",\n    {\n      \"layer_id\": "
+		      : "\n    {\n      \"layer_id\": ");
 		out_string(out, m->id[i], strlen(m->id[i]));
 		buf_adds(out, ",\n      \"path\": ");
 		out_string(out, m->path[i], strlen(m->path[i]));
@@ -207,27 +212,48 @@ stack_layer_path(int stackfd, const char *id, struct buf *out)
 		buf_addf(out, "layers/%s", id);
 }
 
+static bool
+is_trusted(const struct stat *st)
+{
+	return st->st_uid == geteuid() || st->st_uid == 0;
+}
+
 /*
  * The only link that is followed: base, once. Whoever could replace it, or
  * what it names, could show sessions another base: so both must be ours or
- * root's.
+ * root's. Inside a box base is a directory that was bound there.
  */
 static int
 open_base(int stackfd)
 {
-	struct stat link, dir;
-	int fd;
+	const int flags = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	char target[PATH_BYTES_MAX + 1];
+	struct stat st;
+	ssize_t n;
+	int link, fd;
 
-	if (fstatat(stackfd, "base", &link, AT_SYMLINK_NOFOLLOW) == -1)
+	link = openat(stackfd, "base", O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (link == -1 || fstat(link, &st) == -1 || !S_ISLNK(st.st_mode))
+		return link;
+	n = readlinkat(link, "", target, sizeof target);
+	io_drop(&link);
+	if (n == -1)
 		return -1;
-	fd = openat(stackfd, "base", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (fd == -1 || fstat(fd, &dir) == -1)
+	if (n == sizeof target) {
+		errno = ENAMETOOLONG;
 		return -1;
-	if ((link.st_uid != geteuid() && link.st_uid != 0) ||
-	    (dir.st_uid != geteuid() && dir.st_uid != 0)) {
-		io_drop(&fd);
+	}
+	target[n] = '\0';
+	if (!is_trusted(&st)) {
 		errno = EPERM;
 		return -1;
+	}
+	fd = openat(stackfd, target, O_RDONLY | flags);
+	if (fd == -1)
+		return -1;
+	if (fstat(fd, &st) == -1 || !is_trusted(&st)) {
+		io_drop(&fd);
+		errno = EPERM;
 	}
 	return fd;
 }
@@ -257,12 +283,41 @@ stack_open_layer(int stackfd, const char *id)
 
 /* ---- leases ---- */
 
+/*
+ * What could not be read, for people. One buffer: the caller ends with it.
+ */
+static char trouble[512];
+
+__attribute__((format(printf, 2, 3))) static int
+blame(const char **why, const char *fmt, ...)
+{
+	const char *reason = *why ? *why : strerror(errno);
+	int err = errno;
+	va_list ap;
+	size_t n;
+
+	va_start(ap, fmt);
+	vsnprintf(trouble, sizeof trouble, fmt, ap);
+	va_end(ap);
+	n = strlen(trouble);
+	snprintf(trouble + n, sizeof trouble - n, ": %s", reason);
+	*why = trouble;
+	errno = err;
+	return -1;
+}
+
+/* Unlike manifest_read, a missing file is a failure here. */
 static int
 use_manifest(int dirfd, const char *name, struct ids *used, const char **why)
 {
+	struct buf b = BUF_INIT;
 	struct manifest m;
+	int rc = -1;
 
-	if (manifest_read(dirfd, name, &m, why) == -1)
+	if (io_read_file_at(dirfd, name, &b, MANIFEST_MAX) == 0)
+		rc = manifest_parse(buf_str(&b), b.len, &m, why);
+	buf_release(&b);
+	if (rc == -1)
 		return -1;
 	for (size_t i = 0; i < m.n; i++)
 		if (!ids_have(used, m.id[i]))
@@ -272,62 +327,93 @@ use_manifest(int dirfd, const char *name, struct ids *used, const char **why)
 }
 
 static int
+use_head(int storefd, struct ids *used, const char **why)
+{
+	int fd = path_open(storefd, "layer-stack", O_RDONLY | O_DIRECTORY, 0);
+	int rc = -1;
+
+	if (fd == -1)
+		return blame(why, "layer-stack");
+	if (use_manifest(fd, STACK_MANIFEST, used, why) == 0)
+		rc = 0;
+	else if (errno == ENOENT)
+		*why = STACK_MANIFEST " is missing";
+	else
+		blame(why, STACK_MANIFEST " is unreadable");
+	io_drop(&fd);
+	return rc;
+}
+
+static int
 use_added(int dirfd, struct ids *used)
 {
 	struct buf b = BUF_INIT;
-	char *at, *end;
+	int rc = io_read_file_at(dirfd, "added", &b, MANIFEST_MAX);
+	char *end;
 
-	if (io_read_file_at(dirfd, "added", &b, MANIFEST_MAX) == -1) {
-		buf_release(&b);
-		return errno == ENOENT ? 0 : -1;
-	}
-	for (at = b.data; at && (end = strchr(at, '\n')); at = end + 1) {
-		*end = '\0';
-		if (id_is_valid(at))
+	if (rc == -1 && errno == ENOENT)
+		rc = 0;
+	for (char *at = b.data; rc == 0 && at; at = end ? end + 1 : NULL) {
+		end = strchr(at, '\n');
+		if (end)
+			*end = '\0';
+		if (id_is_valid(at) && !ids_have(used, at))
 			ids_add(used, at);
 	}
 	buf_release(&b);
-	return 0;
+	return rc;
 }
 
 static int
-use_lease(int dirfd, struct ids *used, bool session, const char **why)
+use_session(int dirfd, const char *name, struct ids *used, const char **why)
 {
-	int held;
-
-	if (session)
-		return use_manifest(dirfd, "lease", used, why);
-	held = lock_is_held(dirfd, "lock");
-	if (held <= 0)
-		return held;
-	if (use_manifest(dirfd, "manifest", used, why) == -1)
-		return -1;
-	return use_added(dirfd, used);
+	if (use_manifest(dirfd, "lease", used, why) == 0)
+		return 0;
+	/*
+	 * A dot name is a session that is being made, whose lease comes under
+	 * the stack lock, or what is left of one that ended.
+	 */
+	if (errno == ENOENT && !id_is_valid(name))
+		return 0;
+	return blame(why, "workspace/%s/lease is unreadable", name);
 }
 
 static int
-use_leases(int storefd, const char *where, bool session, struct ids *used,
-    const char **why)
+use_lease(int dirfd, const char *name, struct ids *used, const char **why)
+{
+	int held = lock_is_held(dirfd, "lock");
+
+	if (held == 0)
+		return 0;
+	if (held == 1 && use_manifest(dirfd, "manifest", used, why) == 0 &&
+	    use_added(dirfd, used) == 0)
+		return 0;
+	return blame(why, "leases/%s is unreadable", name);
+}
+
+static int
+use_each(int storefd, const char *where,
+    int (*use)(int, const char *, struct ids *, const char **),
+    struct ids *used, const char **why)
 {
 	struct names v = NAMES_INIT;
-	int fd, one = -1, rc = -1;
+	int fd, rc = 0;
 
 	fd = path_open(storefd, where, O_RDONLY | O_DIRECTORY, 0);
-	if (fd == -1)
-		return errno == ENOENT ? 0 : -1;
-	if (names_read(fd, &v) == -1)
-		goto out;
-	for (size_t i = 0; i < v.n; i++) {
-		one = path_open(fd, v.name[i], O_RDONLY | O_DIRECTORY, 0);
-		if (one == -1 && errno != ENOENT && errno != ENOTDIR)
-			goto out;
-		if (one != -1 && use_lease(one, used, session, why) == -1)
-			goto out;
+	if (fd == -1 && errno == ENOENT)
+		return 0;
+	if (fd == -1 || names_read(fd, &v) == -1)
+		rc = blame(why, "%s", where);
+	for (size_t i = 0; i < v.n && rc == 0; i++) {
+		int one = openat(fd, v.name[i],
+		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+		if (one != -1)
+			rc = use(one, v.name[i], used, why);
+		else if (errno != ENOENT && errno != ENOTDIR)
+			rc = blame(why, "%s/%s", where, v.name[i]);
 		io_drop(&one);
 	}
-	rc = 0;
-out:
-	io_drop(&one);
 	io_drop(&fd);
 	names_release(&v);
 	return rc;
@@ -336,68 +422,97 @@ out:
 int
 stack_used(int storefd, struct ids *used, const char **why)
 {
-	int stackfd = path_open(storefd, "layer-stack",
-	    O_RDONLY | O_DIRECTORY, 0);
-	int rc;
-
 	*why = NULL;
-	if (stackfd == -1)
+	if (use_head(storefd, used, why) == -1 ||
+	    use_each(storefd, "workspace", use_session, used, why) == -1)
 		return -1;
-	rc = use_manifest(stackfd, STACK_MANIFEST, used, why);
-	io_drop(&stackfd);
-	if (rc == 0)
-		rc = use_leases(storefd, "workspace", true, used, why);
-	if (rc == 0)
-		rc = use_leases(storefd, "layer-stack/leases", false, used,
-		    why);
-	return rc;
+	return use_each(storefd, "layer-stack/leases", use_lease, used, why);
 }
 
 static int
-open_lease(int stackfd, const char *name)
+open_leases(int stackfd)
 {
-	char path[ID_MAX + 16] = "leases/";
+	return path_open(stackfd, "leases", O_RDONLY | O_DIRECTORY, 0);
+}
 
-	if (!id_is_valid(name)) {
-		errno = EINVAL;
+/* A dot name of our own, also where process ids repeat (boxes). */
+static int
+aside_name(const char *name, char out[ID_MAX + 24])
+{
+	uint32_t r;
+
+	if (getrandom(&r, sizeof r, 0) != (ssize_t)sizeof r)
 		return -1;
+	snprintf(out, ID_MAX + 24, ".%s.%08" PRIx32, name, r);
+	return 0;
+}
+
+/*
+ * Gives leases/FROM the name NAME. A dead lease of that name goes; one that
+ * came to life since it was looked at is put back.
+ */
+static int
+take_name(int leases, const char *from, const char *name)
+{
+	char gone[ID_MAX + 24], lock[ID_MAX + 32];
+
+	for (;;) {
+		if (renameat2(leases, from, leases, name, RENAME_NOREPLACE) ==
+		    0)
+			return 0;
+		if (errno != EEXIST || aside_name(name, gone) == -1)
+			return -1;
+		snprintf(lock, sizeof lock, "%s/lock", name);
+		if (lock_is_held(leases, lock) == 1) {
+			errno = EEXIST;
+			return -1;
+		}
+		if (renameat(leases, name, leases, gone) == -1) {
+			if (errno == ENOENT)
+				continue;
+			return -1;
+		}
+		snprintf(lock, sizeof lock, "%s/lock", gone);
+		if (lock_is_held(leases, lock) == 1) {
+			renameat2(leases, gone, leases, name, RENAME_NOREPLACE);
+			errno = EEXIST;
+			return -1;
+		}
+		if (path_rm_tree(leases, gone) == -1)
+			return -1;
 	}
-	memcpy(path + 7, name, strlen(name) + 1);
-	return path_open(stackfd, path, O_RDONLY | O_DIRECTORY, 0);
 }
 
 int
 stack_lease(int stackfd, const char *name, const struct manifest *m)
 {
 	struct buf text = BUF_INIT;
-	int leases = -1, dir = -1, lock = -1, held;
+	char tmp[ID_MAX + 24];
+	int leases = -1, dir = -1, lock = -1, err;
 
 	if (!id_is_valid(name)) {
 		errno = EINVAL;
 		return -1;
 	}
-	if (mkdirat(stackfd, "leases", 0700) == -1 && errno != EEXIST)
+	if (aside_name(name, tmp) == -1 ||
+	    (mkdirat(stackfd, "leases", 0700) == -1 && errno != EEXIST))
 		return -1;
-	leases = path_open(stackfd, "leases", O_RDONLY | O_DIRECTORY, 0);
-	if (leases == -1)
-		return -1;
-	if (mkdirat(leases, name, 0700) == -1 && errno != EEXIST)
+	leases = open_leases(stackfd);
+	if (leases == -1 || mkdirat(leases, tmp, 0700) == -1)
 		goto out;
-	dir = open_lease(stackfd, name);
-	if (dir == -1)
-		goto out;
-	held = lock_is_held(dir, "lock");
-	if (held != 0) {
-		errno = held == 1 ? EEXIST : errno;
-		goto out;
-	}
+	dir = path_open(leases, tmp, O_RDONLY | O_DIRECTORY, 0);
 	manifest_format(m, &text);
-	unlinkat(dir, "added", 0);
-	lock = lock_take(dir, "lock", true, 0);
-	if (lock != -1 &&
+	if (dir != -1)
+		lock = lock_take(dir, "lock", true, 0);
+	if (lock == -1 ||
 	    stage_file_nosync(dir, "manifest", text.data, text.len, 0600) ==
-		-1)
+		-1 ||
+	    take_name(leases, tmp, name) == -1) {
+		err = errno;
+		path_rm_tree(leases, tmp);
+		errno = err;
 		io_drop(&lock);
+	}
 out:
 	buf_release(&text);
 	io_drop(&dir);
@@ -406,35 +521,57 @@ out:
 }
 
 int
+stack_lease_is_held(int stackfd, const char *name)
+{
+	char path[ID_MAX + 24];
+
+	if (!id_is_valid(name)) {
+		errno = EINVAL;
+		return -1;
+	}
+	snprintf(path, sizeof path, "leases/%s/lock", name);
+	return lock_is_held(stackfd, path);
+}
+
+int
 stack_lease_add(int stackfd, const char *name, const char *id)
 {
-	int dir = open_lease(stackfd, name), fd, rc = -1;
-	char line[ID_MAX + 2];
-	size_t n = strlen(id);
+	char path[ID_MAX + 24], line[ID_MAX + 2];
+	struct stat st;
+	int fd, rc = -1, n;
 
-	if (dir == -1)
+	if (!id_is_valid(name) || !id_is_valid(id)) {
+		errno = EINVAL;
 		return -1;
-	fd = openat(dir, "added",
-	    O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd != -1) {
-		memcpy(line, id, n);
-		line[n] = '\n';
-		rc = io_write_all(fd, line, n + 1);
+	}
+	snprintf(path, sizeof path, "leases/%s/added", name);
+	n = snprintf(line, sizeof line, "%s\n", id);
+	fd = path_open(stackfd, path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	if (fd != -1 && fstat(fd, &st) == 0) {
+		rc = io_write_all(fd, line, (size_t)n);
+		/* Half a line would swallow the next one. */
+		if (rc == -1 && ftruncate(fd, st.st_size) == -1)
+			rc = -1;
 	}
 	io_drop(&fd);
-	io_drop(&dir);
 	return rc;
 }
 
 int
 stack_lease_drop(int stackfd, const char *name)
 {
-	int leases = path_open(stackfd, "leases", O_RDONLY | O_DIRECTORY, 0);
-	int rc;
+	int leases = open_leases(stackfd), rc = -1;
+	char gone[ID_MAX + 24];
 
-	if (leases == -1)
-		return -1;
-	rc = path_rm_tree(leases, name);
+	if (leases == -1 || !id_is_valid(name) || aside_name(name, gone) == -1)
+		goto out;
+	/* Aside first: the name may be taken again while we delete. */
+	rc = renameat(leases, name, leases, gone);
+	if (rc == 0)
+		rc = path_rm_tree(leases, gone);
+	else if (errno == ENOENT)
+		rc = 0;
+out:
 	io_drop(&leases);
 	return rc;
 }

@@ -42,7 +42,7 @@ int manifest_parse(
 /* Pretty text, two-space indent, keys in order, no final newline. */
 void manifest_format(const struct manifest *m, struct buf *out);
 
-/* Adds a layer at the old end. path NULL: derived from the id. */
+/* Adds a layer at the old end. path NULL: "layers/<id>". */
 void manifest_add(struct manifest *m, const char *id, const char *path);
 bool manifest_has(const struct manifest *m, const char *id);
 bool manifest_equal_layers(const struct manifest *a, const struct manifest *b);
@@ -63,17 +63,24 @@ void stack_layer_path(int stackfd, const char *id, struct buf *out);
 int stack_open_layer(int stackfd, const char *id);
 
 /*
- * Everything in use: head, every workspace/<id>/lease (also of sessions that are
- * just being made), every live leases/<name>/{manifest,added}. Call with the
- * stack lock held exclusively for a decision, after listing layers/.
+ * Everything in use: head, every workspace/<id>/lease (also of sessions that
+ * are just being made), every live leases/<name>/{manifest,added}. Call with
+ * the stack lock held exclusively for a decision, after listing layers/. -1
+ * with errno when anything of it cannot be read, or head or the lease of a
+ * session is missing; *why then names it (borrowed until the next call).
  */
 int stack_used(int storefd, struct ids *used, const char **why);
 
 /*
  * A lease of short work: makes leases/NAME with its lock held, the manifest m
- * written in it. Returns the lock's descriptor. The lease dies with it.
+ * written in it. Returns the lock's descriptor, close-on-exec. The lease dies
+ * with it. Call with the stack lock held (shared will do) since before m was
+ * read. A dead lease of the name is replaced; EEXIST when it is alive.
  */
 int stack_lease(int stackfd, const char *name, const struct manifest *m);
+
+/* 1 when leases/NAME is alive, 0 when not, -1 with errno. */
+int stack_lease_is_held(int stackfd, const char *name);
 
 /* Appends an id to leases/NAME/added, before the layer becomes visible. */
 int stack_lease_add(int stackfd, const char *name, const char *id);
