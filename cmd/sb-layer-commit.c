@@ -7,13 +7,14 @@
  *      stop.
  *   2. Make staging/ID.lock, held as long as we live, and staging/ID.staging;
  *      build the tree in it, parents first.
- *   3. Give directories their attributes from below, when nothing changes in
- *      them any more. Sync files, then directories.
+ *   3. Sync the files, then give directories their attributes, from below,
+ *      when nothing changes in them any more, and sync those.
  *   4. Write the digest; note the id in the lease, if one is named; rename the
  *      tree to layers/ID and sync layers/.
  *
  * Invariant: what is under layers/ is whole, synced and has its digest. What a
- * killed run leaves in staging/ is not locked and goes with the next sweep.
+ * killed run leaves is not locked and goes with the next sweep: a tree in
+ * staging/, sidecars without a layer, or a layer that nothing names.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -109,14 +110,16 @@ check(const struct changes *cs)
 		if (c->kind == CHANGE_SPECIAL)
 			continue;
 		if (path_is_reserved(c->path))
-			die(EXIT_USAGE, "%s: names beginning .wh. cannot be "
-					"in a layer",
+			die(EXIT_USAGE,
+			    "%s: names beginning .wh. cannot be "
+			    "in a layer",
 			    c->path);
 		while (depth > 0 && !path_is_below(c->path, dirs[depth - 1]))
 			depth--;
 		if (parent != (depth ? strlen(dirs[depth - 1]) : 0))
-			die(EXIT_USAGE, "%s: there is no record of the "
-					"directory that it is in",
+			die(EXIT_USAGE,
+			    "%s: there is no record of the "
+			    "directory that it is in",
 			    c->path);
 		if (is_dir(c))
 			dirs[depth++] = c->path;
@@ -153,12 +156,23 @@ put_attrs(int from, int to, const struct stat *st, const struct change *c)
 	buf_release(&xattrs);
 }
 
+static bool
+is_same_state(const struct stat *a, const struct stat *b)
+{
+	return a->st_size == b->st_size &&
+	    a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	    a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	    a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+	    a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
 /* Write-back of the copy is only started: the disk is busy while we go on. */
 static void
 put_file(int dir, const char *name, const struct change *c)
 {
 	struct stat st, after;
 	int from = open_source(c, 0, &st), to;
+	off_t n;
 
 	if (!S_ISREG(st.st_mode) || st.st_size != c->size)
 		die(EXIT_SYS, "%s changed before publish", c->path);
@@ -166,17 +180,18 @@ put_file(int dir, const char *name, const struct change *c)
 	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (to == -1)
 		die_sys("unable to make %s in the layer", c->path);
-	if (io_copy(from, to) != c->size || fstat(from, &after) == -1 ||
-	    after.st_size != c->size ||
-	    after.st_mtim.tv_sec != st.st_mtim.tv_sec ||
-	    after.st_mtim.tv_nsec != st.st_mtim.tv_nsec)
-		die(EXIT_SYS, "%s changed before publish, or could not be "
-			      "copied",
-		    c->path);
+	n = io_copy(from, to);
+	if (n == -1 || fstat(from, &after) == -1)
+		die_sys("unable to copy %s", c->path);
+	/* A writer that was left running would make a mixture. */
+	if (n != c->size || !is_same_state(&st, &after))
+		die(EXIT_SYS, "%s changed before publish", c->path);
 	put_attrs(from, to, &st, c);
+	/* Only a hint: what is not written here is written by fsync. */
 	sync_file_range(to, 0, 0, SYNC_FILE_RANGE_WRITE);
 	io_drop(&from);
-	io_drop(&to);
+	if (io_close(to) == -1)
+		die_sys("unable to close %s", c->path);
 	bytes += (uint64_t)c->size;
 }
 
@@ -264,8 +279,8 @@ digest_and_sync(const struct changes *cs, char hex[HASH_HEX + 1])
 		if (sorted[i]->kind == CHANGE_WRITE) {
 			fd = path_open(tree, sorted[i]->path, O_RDONLY, 0);
 			if (fd == -1)
-				die_sys("unable to open %s again",
-				    sorted[i]->path);
+				die_sys(
+				    "unable to open %s again", sorted[i]->path);
 		}
 		if (layer_digest_add(&h, sorted[i], fd) == -1)
 			die_sys("unable to read %s again", sorted[i]->path);
@@ -299,100 +314,153 @@ finish_dirs(const struct changes *cs)
 	}
 }
 
+static uint64_t
+read_head(struct manifest *m)
+{
+	const char *why = NULL;
+
+	if (manifest_read(stackfd, STACK_MANIFEST, m, &why) == -1)
+		die(EXIT_SYS, "unable to read %s: %s", STACK_MANIFEST,
+		    why ? why : strerror(errno));
+	return m->version;
+}
+
 /*
  * The merged root shows the attributes of the topmost layer's root, so each
- * layer carries those of the upper's, which were the base's.
+ * layer carries those of the upper's, which were the base's. Returns the mode.
  */
-static void
+static unsigned
 finish_root(void)
 {
-	struct change c = { .path = NULL };
+	char name[] = "the root";
+	struct change c = { .path = name, .mode = 0755 };
+	struct manifest m;
 	struct stat st;
 	int from = upper;
 
 	if (from == -1) {
-		struct manifest m;
-		const char *why;
-
-		if (manifest_read(stackfd, STACK_MANIFEST, &m, &why) == -1)
-			die(EXIT_SYS, "unable to read manifest.json");
+		read_head(&m);
 		from = m.n ? stack_open_layer(stackfd, m.id[0]) : -1;
+		if (m.n && from == -1)
+			die_sys("unable to open layer %s", m.id[0]);
 	}
 	if (from != -1) {
 		if (fstat(from, &st) == -1)
 			die_sys("unable to look at the root");
-		c.path = xstrdup("the root");
 		c.mode = st.st_mode & 07777;
 		put_attrs(from, tree, &st, &c);
 	}
-	if (fsync(tree) == -1)
-		die_sys("unable to sync the layer");
+	/* Only who may write a directory may rename it elsewhere. */
+	if (fchmod(tree, c.mode | 0200) == -1 || fsync(tree) == -1)
+		die_sys("unable to finish the layer's root");
+	return c.mode;
 }
 
-static uint64_t
-head_version(void)
-{
-	struct manifest m;
-	const char *why = NULL;
-	uint64_t version;
-
-	if (manifest_read(stackfd, STACK_MANIFEST, &m, &why) == -1)
-		die(EXIT_SYS, "unable to read manifest.json: %s",
-		    why ? why : strerror(errno));
-	version = m.version;
-	manifest_release(&m);
-	return version;
-}
-
-/* Allocates the id; returns the lock. */
+/* Takes the stack lock, shared: sweeps run under the exclusive one. */
 static int
+share_stack(void)
+{
+	int lock = lock_take(stackfd, STACK_LOCK, false, LOCK_MS);
+
+	if (lock == -1 && errno == ETIMEDOUT)
+		die(EXIT_TIMEOUT, "gave up waiting for the stack lock");
+	if (lock == -1)
+		die_sys("unable to lock the stack");
+	return lock;
+}
+
+/*
+ * Allocates the id and makes the tree's root. The lock file stays open, and
+ * so held, as long as we live. A sweep must not see it before it is locked.
+ */
+static void
 allocate(void)
 {
-	uint64_t version = head_version() + 1;
+	int stack = share_stack(), lock = -1;
+	struct manifest m;
+	uint64_t version = read_head(&m) + 1;
 	char name[ID_MAX + 16];
 	struct stat st;
 	uint32_t r;
-	int lock;
 
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 100 && lock == -1; i++) {
 		if (getrandom(&r, sizeof r, 0) != (ssize_t)sizeof r)
 			die_sys("unable to get random bytes");
-		snprintf(id, sizeof id, "L%06" PRIu64 "-%08" PRIx32, version,
-		    r);
+		snprintf(
+		    id, sizeof id, "L%06" PRIu64 "-%08" PRIx32, version, r);
 		snprintf(name, sizeof name, "layers/%s", id);
 		if (path_lstat(stackfd, name, &st) == 0)
 			continue;
 		snprintf(name, sizeof name, "%s.lock", id);
 		lock = lock_create(staging, name);
-		if (lock == -1 && errno == EEXIST)
-			continue;
-		if (lock == -1)
+		if (lock == -1 && errno != EEXIST)
 			die_sys("unable to make staging/%s", name);
-		if (atexit(unstage) != 0)
-			die(EXIT_SYS, "out of memory");
-		snprintf(name, sizeof name, "%s.staging", id);
-		if (mkdirat(staging, name, 0700) == -1)
-			die_sys("unable to make staging/%s", name);
-		tree = path_open(staging, name, O_RDONLY | O_DIRECTORY, 0);
-		if (tree == -1)
-			die_sys("unable to open staging/%s", name);
-		return lock;
 	}
-	die(EXIT_SYS, "unable to find a free layer id");
+	if (lock == -1)
+		die(EXIT_SYS, "unable to find a free layer id");
+	if (atexit(unstage) != 0)
+		die(EXIT_SYS, "out of memory");
+	io_drop(&stack);
+	snprintf(name, sizeof name, "%s.staging", id);
+	if (mkdirat(staging, name, 0700) == -1)
+		die_sys("unable to make staging/%s", name);
+	tree = path_open(staging, name, O_RDONLY | O_DIRECTORY, 0);
+	if (tree == -1)
+		die_sys("unable to open staging/%s", name);
 }
 
 static void
 sidecar(const char *suffix, const char *text)
 {
-	int dir = path_open(stackfd, ".layer-metadata",
-	    O_RDONLY | O_DIRECTORY, 0);
 	char name[ID_MAX + 16];
 
 	snprintf(name, sizeof name, "%s.%s", id, suffix);
-	if (dir == -1 ||
-	    stage_file(dir, name, text, strlen(text), 0600) == -1)
+	if (stage_file(metadata, name, text, strlen(text), 0600) == -1)
 		die_sys("unable to write .layer-metadata/%s", name);
-	io_drop(&dir);
+}
+
+/*
+ * The layer becomes visible. The digest is there before it, so that no layer
+ * is ever without; the lease knows it before any collector can see it.
+ */
+static void
+publish(const char *lease, unsigned mode)
+{
+	char from[ID_MAX + 24], to[ID_MAX + 24];
+
+	if (lease && stack_lease_add(stackfd, lease, id) == -1)
+		die_sys("unable to note %s in lease %s", id, lease);
+	snprintf(from, sizeof from, "staging/%s.staging", id);
+	snprintf(to, sizeof to, "layers/%s", id);
+	if (renameat(stackfd, from, stackfd, to) == -1)
+		die_sys("unable to rename %s to %s", from, to);
+	visible = true;
+	if (!(mode & 0200) && (fchmod(tree, mode) == -1 || fsync(tree) == -1))
+		die_sys("unable to set the mode of %s", to);
+	if (stage_sync_dir(stackfd, "layers") == -1)
+		die_sys("unable to sync layers/");
+}
+
+static int
+open_part(const char *name)
+{
+	int fd = path_open(stackfd, name, O_RDONLY | O_DIRECTORY, 0);
+
+	if (fd == -1)
+		die_sys("unable to open layer-stack/%s", name);
+	return fd;
+}
+
+/* Early: an id noted in a dead lease would protect nothing. */
+static void
+require_lease(const char *lease)
+{
+	int held = stack_lease_is_held(stackfd, lease);
+
+	if (held == -1)
+		die_sys("unable to look at lease %s", lease);
+	if (held == 0)
+		die(EXIT_SYS, "lease %s is not held by anybody", lease);
 }
 
 static int
@@ -408,11 +476,11 @@ open_dir(const char *path)
 int
 main(int argc, char **argv)
 {
-	char hex[HASH_HEX + 1], from[ID_MAX + 24], to[ID_MAX + 24];
 	struct changes cs = CHANGES_INIT;
 	const char *lease = NULL;
+	char hex[HASH_HEX + 1], size[24];
+	unsigned mode;
 	int opt;
-	char *text;
 
 	err_init();
 	while ((opt = getopt(argc, argv, "+C:M:l:h")) != -1) {
@@ -429,35 +497,33 @@ main(int argc, char **argv)
 	}
 	if (optind != argc)
 		usage_die(usage);
+	if (lease && !id_is_valid(lease))
+		die(EXIT_USAGE, "not a name for a lease: %s", lease);
 
+	stackfd = store_open_stack();
+	staging = open_part("staging");
+	metadata = open_part(".layer-metadata");
+	/* Before anything is made: nobody waits for somebody else's program. */
 	changes_read_stdin(&cs, 0);
 	if (check(&cs) == 0)
 		return EXIT_NO;
-	io_many_fds();
+	if (lease)
+		require_lease(lease);
 	umask(0);
-	stackfd = store_open_stack();
-	staging = path_open(stackfd, "staging", O_RDONLY | O_DIRECTORY, 0);
-	if (staging == -1)
-		die_sys("unable to open staging/");
 	allocate();
 
 	build(&cs);
 	digest_and_sync(&cs, hex);
 	finish_dirs(&cs);
-	finish_root();
-
+	mode = finish_root();
+	/* The tree's own name in staging/ needs no sync: it is renamed. */
+	snprintf(size, sizeof size, "%" PRIu64, bytes);
 	sidecar("digest", hex);
-	text = xasprintf("%" PRIu64, bytes);
-	sidecar("bytes", text);
-	if (lease && stack_lease_add(stackfd, lease, id) == -1)
-		die_sys("unable to note %s in lease %s", id, lease);
-	snprintf(from, sizeof from, "staging/%s.staging", id);
-	snprintf(to, sizeof to, "layers/%s", id);
-	if (renameat(stackfd, from, stackfd, to) == -1)
-		die_sys("unable to rename %s to %s", from, to);
-	if (stage_sync_dir(stackfd, "layers") == -1)
-		die_sys("unable to sync layers/");
+	sidecar("bytes", size);
+	publish(lease, mode);
+
 	puts(id);
 	stdout_done();
+	delivered = true;
 	return EXIT_OK;
 }

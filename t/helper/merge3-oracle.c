@@ -82,9 +82,9 @@ make_case(struct buf text[SIDES])
 		for (int s = HEAD; s <= MINE; s++) {
 			if (s == MINE && rnd(4) == 0)
 				buf_add(&did[s], did[HEAD].data, did[HEAD].len);
-			else if (rnd(6) == 0)
+			else if (rnd(10) == 0)
 				add_new_lines(&did[s]);
-			else if (rnd(6) > 0)
+			else if (rnd(10) > 0)
 				buf_add(&did[s], did[BASE].data, did[BASE].len);
 		}
 		for (int s = BASE; s < SIDES; s++) {
