@@ -41,8 +41,8 @@ collect(void *arg, const struct change *c)
 static int
 by_bytes(const void *a, const void *b)
 {
-	return strcmp(((const struct change *)a)->path,
-	    ((const struct change *)b)->path);
+	return strcmp(
+	    ((const struct change *)a)->path, ((const struct change *)b)->path);
 }
 
 static int
@@ -60,8 +60,8 @@ layer_hash(int fd, char hex[HASH_HEX + 1], char **where)
 		int file = -1;
 
 		if (cs.v[i].kind == CHANGE_WRITE) {
-			file = path_open(fd, cs.v[i].path,
-			    O_RDONLY | O_NONBLOCK, 0);
+			file = path_open(
+			    fd, cs.v[i].path, O_RDONLY | O_NONBLOCK, 0);
 			rc = file == -1 ? -1 : 0;
 		}
 		if (rc == 0)
@@ -104,12 +104,12 @@ is_whole(int stackfd, const char *id)
 		warn_sys("layer %s has no digest", id);
 		return false;
 	}
-	rc = id[0] == 'B' ? base_hash_tree(fd, hex, &where) :
-			    layer_hash(fd, hex, &where);
+	rc = id[0] == 'B' ? base_hash_tree(fd, hex, &where)
+			  : layer_hash(fd, hex, &where);
 	io_drop(&fd);
 	if (rc == -1)
-		warn_sys("layer %s: unable to read %s", id,
-		    where ? where : "it");
+		warn_sys(
+		    "layer %s: unable to read %s", id, where ? where : "it");
 	else if (strcmp(hex, buf_str(&want)) != 0)
 		warn_msg("layer %s is not what was committed: its digest is "
 			 "%s, recorded is %s",

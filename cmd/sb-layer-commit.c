@@ -66,6 +66,7 @@ unstage(void)
 		snprintf(layer, sizeof layer, "layers/%s", id);
 		if (visible)
 			renameat(stackfd, layer, staging, name);
+		io_many_fds();
 		path_rm_tree(staging, name);
 		snprintf(name, sizeof name, "%s.digest", id);
 		unlinkat(metadata, name, 0);

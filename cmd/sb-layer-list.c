@@ -112,8 +112,8 @@ main(int argc, char **argv)
 		die_sys("unable to look up %s", dir);
 	if (n.kind != NODE_DIR && (ids.n > 0 || *dir != 0))
 		die(EXIT_NO, "%s: %s", dir,
-		    n.kind == NODE_ABSENT ? "no such directory" :
-					    "not a directory");
+		    n.kind == NODE_ABSENT ? "no such directory"
+					  : "not a directory");
 	if (ids.n > 0 && recursive) {
 		if (view_walk(v, dir, print, v) != 0)
 			die_sys("unable to walk %s", dir);

@@ -6,16 +6,22 @@
  *   1. Read the ids; take the stack lock exclusively.
  *   2. Learn what is in use: head, every session's lease, every live lease.
  *      Anything unreadable there ends it: nothing is removed.
- *   3. Rename what is not in use to staging/ID.rm, drop its sidecars, and let
- *      go of the lock: deleting may take long.
- *   4. Sweep staging/, leases/ and queue/ of everything whose lock is free.
+ *   3. Rename what is not in use to staging/ID.rm and drop its sidecars.
+ *   4. Note what in staging/ nobody holds, remove dead leases and tickets and
+ *      what killed writers left, and let go of the lock: deleting trees may
+ *      take long.
+ *   5. Delete what was set aside and noted, trees before the locks that mark
+ *      them.
  *
- * The base is never removed.
+ * The base is never removed. Everything in staging/ is made under the stack
+ * lock (shared), so what is unlocked under ours is dead and stays so.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "err.h"
@@ -29,40 +35,28 @@
 
 static const char usage[] = "sb-layer-rm";
 
-enum { LOCK_MS = 30000 };
+enum {
+	LOCK_MS = 30000
+};
 
-static int storefd, stackfd, staging;
+static int storefd, stackfd, staging, metadata;
 
 static int
 part(const char *name)
 {
 	int fd = path_open(stackfd, name, O_RDONLY | O_DIRECTORY, 0);
 
-	if (fd == -1 && errno != ENOENT)
-		die_sys("unable to open %s", name);
+	if (fd == -1)
+		die_sys("unable to open layer-stack/%s", name);
 	return fd;
 }
 
-/* False when there is no such layer. */
-static bool
-set_aside(const char *id)
+/* Reads dirfd, which is called name. */
+static void
+list(int dirfd, const char *name, struct names *out)
 {
-	char from[ID_MAX + 24], to[ID_MAX + 24];
-	int meta = part(".layer-metadata");
-
-	snprintf(from, sizeof from, "layers/%s", id);
-	snprintf(to, sizeof to, "%s.rm", id);
-	if (renameat(stackfd, from, staging, to) == -1) {
-		if (errno == ENOENT)
-			return false;
-		die_sys("unable to move layer %s aside", id);
-	}
-	snprintf(to, sizeof to, "%s.digest", id);
-	unlinkat(meta, to, 0);
-	snprintf(to, sizeof to, "%s.bytes", id);
-	unlinkat(meta, to, 0);
-	io_drop(&meta);
-	return true;
+	if (names_read(dirfd, out) == -1)
+		die_sys("unable to read layer-stack/%s", name);
 }
 
 static bool
@@ -73,62 +67,165 @@ ends(const char *name, const char *suffix)
 	return n > m && strcmp(name + n - m, suffix) == 0;
 }
 
-static void
-sweep_staging(void)
+/* Whoever may not write a directory may not move it, but may say he may. */
+static int
+move_aside(const char *from, const char *to)
 {
-	struct names v = NAMES_INIT;
+	int fd, rc;
+
+	if (renameat(stackfd, from, staging, to) == 0)
+		return 0;
+	if (errno != EACCES)
+		return -1;
+	fd = path_open(stackfd, from, O_RDONLY | O_DIRECTORY, 0);
+	rc = fd == -1 ? -1 : fchmod(fd, 0700);
+	io_drop(&fd);
+	return rc == -1 ? -1 : renameat(stackfd, from, staging, to);
+}
+
+/* False when there is no such layer. */
+static bool
+set_aside(const char *id)
+{
+	char from[ID_MAX + 24], to[ID_MAX + 24];
+
+	snprintf(from, sizeof from, "layers/%s", id);
+	snprintf(to, sizeof to, "%s.rm", id);
+	if (move_aside(from, to) == -1) {
+		if (errno == ENOENT)
+			return false;
+		die_sys("unable to move layer %s aside", id);
+	}
+	snprintf(to, sizeof to, "%s.digest", id);
+	unlinkat(metadata, to, 0);
+	snprintf(to, sizeof to, "%s.bytes", id);
+	unlinkat(metadata, to, 0);
+	return true;
+}
+
+/* Is the maker of the layer id alive? */
+static bool
+is_being_made(const char *id)
+{
 	char lock[300];
 
-	if (names_read(staging, &v) == -1)
-		die_sys("unable to read staging/");
-	for (size_t i = 0; i < v.n; i++) {
-		const char *dot = strrchr(v.name[i], '.');
+	snprintf(lock, sizeof lock, "%s.lock", id);
+	/* What cannot be asked is left alone. */
+	return lock_is_held(staging, lock) != 0;
+}
 
-		/* ID.staging and ID.lock live as long as ID.lock is held. */
-		if (v.name[i][0] != '.' && dot && !ends(v.name[i], ".rm")) {
-			snprintf(lock, sizeof lock, "%.*s.lock",
-			    (int)(dot - v.name[i]), v.name[i]);
-			if (lock_is_held(staging, lock) != 0)
-				continue;
-		} else if (v.name[i][0] == '.' &&
-		    lock_is_held(staging, v.name[i]) != 0) {
+/*
+ * ID.staging and ID.lock live as long as ID.lock is held, ID.rm is rubbish,
+ * dot names are locks on their way.
+ */
+static bool
+is_dead(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	char id[ID_MAX + 1];
+
+	if (name[0] == '.' || ends(name, ".rm"))
+		return true;
+	if (!ends(name, ".staging") && !ends(name, ".lock"))
+		return false;
+	if ((size_t)(dot - name) > ID_MAX)
+		return false;
+	snprintf(id, sizeof id, "%.*s", (int)(dot - name), name);
+	return !is_being_made(id);
+}
+
+static void
+note_staging(struct names *dead)
+{
+	struct names v = NAMES_INIT;
+
+	list(staging, "staging", &v);
+	for (size_t i = 0; i < v.n; i++)
+		if (is_dead(v.name[i]))
+			names_add(dead, v.name[i]);
+	names_release(&v);
+}
+
+static void
+delete_staging(const struct names *dead)
+{
+	/* A tree whose lock is gone already would look as if just begun. */
+	for (int locks = 0; locks < 2; locks++)
+		for (size_t i = 0; i < dead->n; i++)
+			if (ends(dead->name[i], ".lock") == (locks == 1) &&
+			    path_rm_tree(staging, dead->name[i]) == -1)
+				warn_sys("unable to remove staging/%s",
+				    dead->name[i]);
+}
+
+/* Id of a sidecar, or of one that is being written; false for other names. */
+static bool
+sidecar_id(const char *name, char id[ID_MAX + 1])
+{
+	const char *end;
+
+	if (name[0] == '.' && ends(name, ".tmp"))
+		name++;
+	end = strstr(name, ".digest");
+	if (!end)
+		end = strstr(name, ".bytes");
+	if (!end || (size_t)(end - name) > ID_MAX)
+		return false;
+	snprintf(id, ID_MAX + 1, "%.*s", (int)(end - name), name);
+	return id_is_valid(id) && id[0] != 'B';
+}
+
+/* Sidecars without a layer, whose maker is dead. */
+static void
+sweep_sidecars(void)
+{
+	struct names v = NAMES_INIT;
+	char id[ID_MAX + 1], layer[ID_MAX + 24];
+	struct stat st;
+
+	list(metadata, ".layer-metadata", &v);
+	for (size_t i = 0; i < v.n; i++) {
+		/* In this order: a maker lets go after its layer appeared. */
+		if (!sidecar_id(v.name[i], id) || is_being_made(id))
 			continue;
-		}
-		if (path_rm_tree(staging, v.name[i]) == -1)
-			warn_sys("unable to remove staging/%s", v.name[i]);
+		snprintf(layer, sizeof layer, "layers/%s", id);
+		if (v.name[i][0] == '.' ||
+		    (path_lstat(stackfd, layer, &st) == -1 && errno == ENOENT))
+			unlinkat(metadata, v.name[i], 0);
 	}
 	names_release(&v);
 }
 
-/* Temporary files of writers that were killed: .NAME.PID.tmp. Their writers
- * hold the stack lock, which is ours now. */
+/* Temporary files of writers that held the stack lock: .NAME.PID.tmp. */
 static void
-sweep_temporary(int dir)
+sweep_temporary(void)
 {
 	struct names v = NAMES_INIT;
 
-	if (names_read(dir, &v) == 0)
-		for (size_t i = 0; i < v.n; i++)
-			if (v.name[i][0] == '.' && ends(v.name[i], ".tmp"))
-				unlinkat(dir, v.name[i], 0);
+	list(stackfd, "", &v);
+	for (size_t i = 0; i < v.n; i++)
+		if (strncmp(v.name[i], "." STACK_MANIFEST ".",
+			sizeof "." STACK_MANIFEST) == 0 &&
+		    ends(v.name[i], ".tmp"))
+			unlinkat(stackfd, v.name[i], 0);
 	names_release(&v);
 }
 
+/* Leases, and those that were being made or removed: under our lock no maker
+ * is at work. */
 static void
 sweep_leases(void)
 {
 	struct names v = NAMES_INIT;
-	int leases = part("leases"), one;
+	int leases = part("leases");
+	char lock[300];
 
-	if (leases == -1)
-		return;
-	if (names_read(leases, &v) == -1)
-		die_sys("unable to read leases/");
+	list(leases, "leases", &v);
 	for (size_t i = 0; i < v.n; i++) {
-		one = path_open(leases, v.name[i], O_RDONLY | O_DIRECTORY, 0);
-		if (one != -1 && lock_is_held(one, "lock") == 0)
-			path_rm_tree(leases, v.name[i]);
-		io_drop(&one);
+		snprintf(lock, sizeof lock, "%s/lock", v.name[i]);
+		if (lock_is_held(leases, lock) == 0 &&
+		    path_rm_tree(leases, v.name[i]) == -1)
+			warn_sys("unable to remove leases/%s", v.name[i]);
 	}
 	names_release(&v);
 	io_drop(&leases);
@@ -140,10 +237,7 @@ sweep_queue(void)
 	struct names v = NAMES_INIT;
 	int queue = part("queue");
 
-	if (queue == -1)
-		return;
-	if (names_read(queue, &v) == -1)
-		die_sys("unable to read queue/");
+	list(queue, "queue", &v);
 	for (size_t i = 0; i < v.n; i++)
 		if (lock_is_held(queue, v.name[i]) == 0)
 			unlinkat(queue, v.name[i], 0);
@@ -155,6 +249,7 @@ int
 main(int argc, char **argv)
 {
 	struct ids ids = IDS_INIT, used = IDS_INIT, removed = IDS_INIT;
+	struct names dead = NAMES_INIT;
 	const char *why = NULL;
 	int opt, lock;
 
@@ -166,33 +261,38 @@ main(int argc, char **argv)
 	}
 	if (optind != argc)
 		usage_die(usage);
-	ids_read_stdin(&ids, 0);
+
 	storefd = store_open();
 	stackfd = store_open_stack();
 	staging = part("staging");
+	metadata = part(".layer-metadata");
+	/* Before the lock: nobody waits for somebody else's program. */
+	ids_read_stdin(&ids, 0);
 	lock = lock_take(stackfd, STACK_LOCK, true, LOCK_MS);
 	if (lock == -1 && errno == ETIMEDOUT)
 		die(EXIT_TIMEOUT, "gave up waiting for the stack lock");
-	if (lock == -1 || staging == -1)
+	if (lock == -1)
 		die_sys("unable to lock the stack");
+
 	if (stack_used(storefd, &used, &why) == -1)
-		die(EXIT_SYS, "unable to tell what is in use, nothing is "
-			      "removed: %s",
-		    why ? why : strerror(errno));
-	if (used.n == 0)
-		die(EXIT_SYS, "manifest.json is missing or empty: nothing is "
-			      "removed");
+		die(EXIT_SYS,
+		    "unable to tell what is in use, so nothing is removed: %s",
+		    why);
 	for (size_t i = 0; i < ids.n; i++)
 		if (ids.id[i][0] != 'B' && !ids_have(&used, ids.id[i]) &&
 		    set_aside(ids.id[i]))
 			ids_add(&removed, ids.id[i]);
-	if (removed.n > 0 && (stage_sync_dir(stackfd, "layers") == -1))
+	if (removed.n > 0 && stage_sync_dir(stackfd, "layers") == -1)
 		die_sys("unable to sync layers/");
 	sweep_leases();
 	sweep_queue();
-	sweep_temporary(stackfd);
+	sweep_sidecars();
+	sweep_temporary();
+	note_staging(&dead);
 	io_drop(&lock);
-	sweep_staging();
+
+	io_many_fds();
+	delete_staging(&dead);
 	ids_print(&removed);
 	stdout_done();
 	return EXIT_OK;

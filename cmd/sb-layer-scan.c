@@ -16,6 +16,7 @@
 #include "err.h"
 #include "io.h"
 #include "layer.h"
+#include "path.h"
 
 static const char usage[] = "sb-layer-scan dir";
 
@@ -42,13 +43,17 @@ main(int argc, char **argv)
 	if (optind + 1 != argc)
 		usage_die(usage);
 
-	io_many_fds();
 	fd = open(argv[optind], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd == -1)
 		die_sys("unable to open directory %s", argv[optind]);
 	if (layer_scan(fd, "u", false, print, NULL, &where) == -1) {
 		if (ferror(stdout))
 			die_sys("unable to write to stdout");
+		if (errno == ENAMETOOLONG)
+			die(EXIT_USAGE,
+			    "a path or the target of a link is longer "
+			    "than %d bytes: %s",
+			    PATH_BYTES_MAX, where);
 		die_sys("unable to read %s/%s", argv[optind], where);
 	}
 	change_stop(stdout);

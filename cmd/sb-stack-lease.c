@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sb-stack-lease: keep the layers of the current stack while a program runs.
- * Shape: chain, stays: the lease is a locked file, and its directory is
- * removed when the program has ended. Killed, it leaves an unlocked lease,
- * which counts for nothing and goes with the next sweep.
+ * Shape: chain, stays.
+ *
+ *   1. Under the shared stack lock: read the manifest, make the lease.
+ *   2. Start the program with the lease's lock among its descriptors.
+ *   3. Wait for it, passing signals on; remove the lease; exit as it did.
+ *
+ * Invariant: the lease lives at least as long as the program, also when we are
+ * killed, because the program holds the lock too. What a kill leaves is an
+ * unlocked lease, which counts for nothing and goes with the next sweep.
  */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "err.h"
@@ -20,13 +27,44 @@
 
 static const char usage[] = "sb-stack-lease name prog...";
 
-enum { LOCK_MS = 30000 };
+enum {
+	LOCK_MS = 30000
+};
+
+/*
+ * Waits for pid. A terminal sends its signals to the program as well; what
+ * somebody sent to us alone is meant for the program.
+ */
+static int
+wait_for(pid_t pid, const sigset_t *set)
+{
+	int status;
+	siginfo_t si;
+
+	for (;;) {
+		pid_t got = waitpid(pid, &status, WNOHANG);
+
+		if (got == pid)
+			return spawn_code(status);
+		if (got == -1 && errno != EINTR)
+			return -1;
+		if (sigwaitinfo(set, &si) == -1)
+			continue;
+		if (si.si_signo != SIGCHLD && si.si_code != SI_KERNEL)
+			kill(pid, si.si_signo);
+	}
+}
 
 int
 main(int argc, char **argv)
 {
+	static const int passed[] = { SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT,
+		SIGUSR1, SIGUSR2 };
+	/* A number that shells and most programs leave alone. */
+	struct spawn_fd map = { .theirs = 63 };
 	struct manifest m = MANIFEST_INIT;
 	const char *why = NULL, *name;
+	sigset_t set;
 	int opt, stackfd, lock, lease, code;
 	pid_t pid;
 
@@ -59,10 +97,13 @@ main(int argc, char **argv)
 		die_sys("unable to make lease %s", name);
 	io_drop(&lock);
 
-	/* The terminal signals both; the program decides, we clean up. */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
-	pid = spawn((const char *const *)(argv + optind + 1), NULL, 0);
+	/* Blocked before the program exists, so that none is lost. */
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
+		sigaddset(&set, passed[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	map.ours = lease;
+	pid = spawn((const char *const *)(argv + optind + 1), &map, 1);
 	if (pid == -1) {
 		int err = errno;
 
@@ -70,8 +111,10 @@ main(int argc, char **argv)
 		stack_lease_drop(stackfd, name);
 		return spawn_exec_code(err);
 	}
-	code = spawn_wait(pid);
+	code = wait_for(pid, &set);
+	if (code == -1)
+		die_sys("unable to wait for %s", argv[optind + 1]);
 	if (stack_lease_drop(stackfd, name) == -1)
 		warn_sys("unable to remove lease %s", name);
-	return code == -1 ? EXIT_SYS : code;
+	return code;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "buf.h"
 #include "err.h"
 #include "io.h"
 #include "stack.h"
@@ -19,13 +20,34 @@
 
 static const char usage[] = "sb-stack-show [-av] [-l file]";
 
+enum {
+	LIST_MAX = 64 << 20 /* bytes of a manifest */
+};
+
+/* A missing head is an empty stack; a missing file is a mistake. */
+static void
+read_list(const char *file, struct manifest *m)
+{
+	struct buf text = BUF_INIT;
+	const char *why = NULL;
+	int rc = -1;
+
+	if (!file)
+		rc = manifest_read(store_open_stack(), STACK_MANIFEST, m, &why);
+	else if (io_read_file_at(AT_FDCWD, file, &text, LIST_MAX) == 0)
+		rc = manifest_parse(buf_str(&text), text.len, m, &why);
+	if (rc == -1)
+		die(EXIT_SYS, "unable to read %s: %s",
+		    file ? file : STACK_MANIFEST, why ? why : strerror(errno));
+}
+
 int
 main(int argc, char **argv)
 {
 	struct manifest m = MANIFEST_INIT;
-	const char *file = NULL, *why = NULL;
+	const char *file = NULL;
 	bool above = false, version = false;
-	int opt, dir;
+	int opt;
 
 	err_init();
 	while ((opt = getopt(argc, argv, "+avl:h")) != -1) {
@@ -42,13 +64,7 @@ main(int argc, char **argv)
 	}
 	if (optind != argc)
 		usage_die(usage);
-	/* A missing head is an empty stack; a missing file is a mistake. */
-	if (file && faccessat(AT_FDCWD, file, F_OK, 0) == -1)
-		die_sys("unable to open %s", file);
-	dir = file ? AT_FDCWD : store_open_stack();
-	if (manifest_read(dir, file ? file : STACK_MANIFEST, &m, &why) == -1)
-		die(EXIT_SYS, "unable to read %s: %s",
-		    file ? file : STACK_MANIFEST, why ? why : strerror(errno));
+	read_list(file, &m);
 	if (version)
 		printf("%" PRIu64 "\n", m.version);
 	for (size_t i = 0; i < m.n; i++)

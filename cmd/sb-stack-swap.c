@@ -3,9 +3,10 @@
  * sb-stack-swap: replace the stack, if it still is at the given version.
  * Shape: sink; ids newest first in, the new version out.
  *
- *   1. Read the ids and see that every layer is there.
+ *   1. Read all ids.
  *   2. Take the stack lock; read the manifest; compare the version.
- *   3. Write aside, sync, rename, sync the directory.
+ *   3. See that every layer is there.
+ *   4. Write aside, sync, rename, sync the directory.
  *
  * Invariant: a reader without the lock sees the old list or the new one, never
  * a mixture, because manifest.json is only ever replaced by rename.
@@ -14,6 +15,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "buf.h"
@@ -21,6 +23,7 @@
 #include "io.h"
 #include "lock.h"
 #include "num.h"
+#include "path.h"
 #include "rec.h"
 #include "stack.h"
 #include "stage.h"
@@ -28,21 +31,49 @@
 
 static const char usage[] = "sb-stack-swap version";
 
-enum { LOCK_MS = 30000 };
+enum {
+	LOCK_MS = 30000
+};
 
-/* A stack must never name what is not there. */
+/*
+ * A stack must never name what is not there. Asked under the lock: a sweep
+ * could remove a layer that nothing names.
+ */
 static void
-require_layers(int stackfd, const struct ids *ids)
+require_layer(int stackfd, const char *id)
 {
-	for (size_t i = 0; i < ids->n; i++) {
-		int fd = stack_open_layer(stackfd, ids->id[i]);
+	char digest[ID_MAX + 32];
+	struct stat st;
+	int fd = stack_open_layer(stackfd, id);
 
-		if (fd == -1 && errno == ENOENT)
-			die(EXIT_USAGE, "no such layer: %s", ids->id[i]);
-		if (fd == -1)
-			die_sys("unable to open layer %s", ids->id[i]);
-		io_drop(&fd);
-	}
+	if (fd == -1 && errno == ENOENT)
+		die(EXIT_USAGE, "no such layer: %s", id);
+	if (fd == -1)
+		die_sys("unable to open layer %s", id);
+	io_drop(&fd);
+	if (id[0] == 'B')
+		return;
+	snprintf(digest, sizeof digest, ".layer-metadata/%s.digest", id);
+	if (path_lstat(stackfd, digest, &st) == -1 && errno == ENOENT)
+		die(EXIT_USAGE, "layer %s has no digest: it was not committed",
+		    id);
+}
+
+/* What the old list says of a layer stays. */
+static void
+add_layer(int stackfd, struct manifest *new, const struct manifest *old,
+    const char *id)
+{
+	struct buf path = BUF_INIT;
+
+	for (size_t i = 0; i < old->n; i++)
+		if (strcmp(old->id[i], id) == 0) {
+			manifest_add(new, id, old->path[i]);
+			return;
+		}
+	stack_layer_path(stackfd, id, &path);
+	manifest_add(new, id, buf_str(&path));
+	buf_release(&path);
 }
 
 int
@@ -50,7 +81,7 @@ main(int argc, char **argv)
 {
 	struct manifest old = MANIFEST_INIT, new = MANIFEST_INIT;
 	struct ids ids = IDS_INIT;
-	struct buf text = BUF_INIT, path = BUF_INIT;
+	struct buf text = BUF_INIT;
 	const char *why = NULL;
 	uint64_t version;
 	int opt, stackfd, lock;
@@ -75,7 +106,6 @@ main(int argc, char **argv)
 		die(EXIT_TIMEOUT, "gave up waiting for the stack lock");
 	if (lock == -1)
 		die_sys("unable to lock the stack");
-	require_layers(stackfd, &ids);
 	if (manifest_read(stackfd, STACK_MANIFEST, &old, &why) == -1)
 		die(EXIT_SYS, "unable to read %s: %s", STACK_MANIFEST,
 		    why ? why : strerror(errno));
@@ -86,17 +116,18 @@ main(int argc, char **argv)
 
 	new.version = version + 1;
 	for (size_t i = 0; i < ids.n; i++) {
-		buf_cut(&path, 0);
-		stack_layer_path(stackfd, ids.id[i], &path);
-		manifest_add(&new, ids.id[i], path.data);
+		require_layer(stackfd, ids.id[i]);
+		add_layer(stackfd, &new, &old, ids.id[i]);
 	}
-	if (manifest_equal_layers(&old, &new))
+	/* Asking twice is no error. */
+	if (manifest_equal_layers(&old, &new)) {
 		new.version = version;
-	manifest_format(&new, &text);
-	if (new.version != version &&
-	    stage_file(stackfd, STACK_MANIFEST, text.data, text.len, 0600) ==
-		-1)
-		die_sys("unable to replace %s", STACK_MANIFEST);
+	} else {
+		manifest_format(&new, &text);
+		if (stage_file(stackfd, STACK_MANIFEST, text.data, text.len,
+			0600) == -1)
+			die_sys("unable to replace %s", STACK_MANIFEST);
+	}
 	printf("%" PRIu64 "\n", new.version);
 	stdout_done();
 	return EXIT_OK;

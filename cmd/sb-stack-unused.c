@@ -3,7 +3,8 @@
  * sb-stack-unused: list the layers that nothing uses. Shape: source.
  *
  * The layers are listed before the uses are read: whoever makes a layer says
- * so in its lease before the layer can be seen.
+ * so in its lease before the layer can be seen. The answer is advice: a lease
+ * taken since is seen by sb-layer-rm, which asks again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,9 @@
 
 static const char usage[] = "sb-stack-unused";
 
-enum { LOCK_MS = 30000 };
+enum {
+	LOCK_MS = 30000
+};
 
 int
 main(int argc, char **argv)
@@ -41,14 +44,15 @@ main(int argc, char **argv)
 		usage_die(usage);
 	stackfd = store_open_stack();
 	lock = lock_take(stackfd, STACK_LOCK, false, LOCK_MS);
+	if (lock == -1 && errno == ETIMEDOUT)
+		die(EXIT_TIMEOUT, "gave up waiting for the stack lock");
 	if (lock == -1)
 		die_sys("unable to lock the stack");
 	layers = path_open(stackfd, "layers", O_RDONLY | O_DIRECTORY, 0);
 	if (layers == -1 || names_read(layers, &v) == -1)
 		die_sys("unable to read layers/");
 	if (stack_used(store_open(), &used, &why) == -1)
-		die(EXIT_SYS, "unable to tell what is in use: %s",
-		    why ? why : strerror(errno));
+		die(EXIT_SYS, "unable to tell what is in use: %s", why);
 	for (size_t i = 0; i < v.n; i++)
 		if (id_is_valid(v.name[i]) && v.name[i][0] != 'B' &&
 		    !ids_have(&used, v.name[i]))

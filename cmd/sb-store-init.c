@@ -27,6 +27,7 @@ make(int dirfd, const char *name)
 		die_sys("unable to make %s/%s", store_path(), name);
 }
 
+/* A store is what holds layer-stack; anything else must be empty. */
 static void
 refuse_foreign(int fd)
 {
@@ -34,24 +35,31 @@ refuse_foreign(int fd)
 
 	if (names_read(fd, &v) == -1)
 		die_sys("unable to read %s", store_path());
-	for (size_t i = 0; i < v.n; i++)
-		if (strcmp(v.name[i], "layer-stack") != 0 &&
-		    strcmp(v.name[i], "workspace") != 0 &&
-		    strcmp(v.name[i], "conf") != 0)
-			die(EXIT_USAGE,
-			    "%s is not empty and not a store (it holds %s): "
-			    "name another directory",
-			    store_path(), v.name[i]);
+	if (v.n > 0 && !names_has(&v, "layer-stack"))
+		die(EXIT_USAGE,
+		    "%s is not empty and not a store (it holds %s): "
+		    "name another directory",
+		    store_path(), v.name[0]);
 	names_release(&v);
+}
+
+/* Its own name in the directory above, where we may read that. */
+static void
+sync_parent(int fd)
+{
+	int parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (parent != -1 && fsync(parent) == -1)
+		die_sys("unable to sync the directory of %s", store_path());
+	io_drop(&parent);
 }
 
 int
 main(int argc, char **argv)
 {
-	static const char *const dirs[] = { "layer-stack",
-		"layer-stack/layers", "layer-stack/staging",
-		"layer-stack/.layer-metadata", "layer-stack/leases",
-		"layer-stack/queue", "workspace", NULL };
+	static const char *const dirs[] = { "layer-stack", "layer-stack/layers",
+		"layer-stack/staging", "layer-stack/.layer-metadata",
+		"layer-stack/leases", "layer-stack/queue", "workspace", NULL };
 	int opt, fd, lock;
 
 	err_init();
@@ -76,5 +84,6 @@ main(int argc, char **argv)
 	if (stage_sync_dir(fd, "layer-stack") == -1 ||
 	    stage_sync_dir(fd, ".") == -1)
 		die_sys("unable to sync %s", store_path());
+	sync_parent(fd);
 	return EXIT_OK;
 }

@@ -277,7 +277,9 @@ base_rm_tree(int dirfd, const char *name)
 			break;
 		if (ev == WALK_ERROR) {
 			rc = -1;
-		} else if (ev == WALK_LEAVE) {
+			break;
+		}
+		if (ev == WALK_LEAVE) {
 			rc = unlinkat(w.dirfd == -1 ? dirfd : w.dirfd,
 			    w.dirfd == -1 ? name : w.name, AT_REMOVEDIR);
 		} else {

@@ -111,7 +111,5 @@ whiteout_make(int dirfd, const char *name)
 int
 whiteout_mark_opaque(int fd)
 {
-	if (fsetxattr(fd, "user.overlay.opaque", "y", 1, 0) == -1)
-		return -1;
-	return whiteout_make(fd, WHITEOUT_OPAQUE_NAME);
+	return fsetxattr(fd, "user.overlay.opaque", "y", 1, 0);
 }

@@ -3,8 +3,10 @@
  * Whiteouts and opaque marks, as overlayfs(5) of the kernel documentation has
  * them with "userxattr", both ways. A whiteout is a character device 0:0; the
  * xattr form is read (as store readers must) but never written: the kernel
- * does not honour it. An opaque directory carries user.overlay.opaque=y and,
- * inside a layer, the entry .wh..wh..opq written as a whiteout.
+ * does not honour it. An opaque directory carries user.overlay.opaque=y. The
+ * entry .wh..wh..opq is read as the same mark but never written: where a
+ * single layer shows a directory the kernel lists it unfiltered, so that ls
+ * would show the mark and rm -r would fail on it.
  */
 #ifndef SB_WHITEOUT_H
 #define SB_WHITEOUT_H
@@ -40,7 +42,7 @@ int whiteout_dir_is_opaque(int fd);
 /* Makes a whiteout, mode 0644 as the format says. EEXIST when taken. */
 int whiteout_make(int dirfd, const char *name);
 
-/* Marks the open directory fd of a layer opaque: xattr and entry. */
+/* Marks the open directory fd of a layer opaque. */
 int whiteout_mark_opaque(int fd);
 
 #endif
