@@ -758,7 +758,7 @@ enter(struct scan *s, struct walk *w, int fd, int out, const struct stat *st)
 		return v;
 	}
 	add(s, path, &e);
-	if (walk_enter(w, fd, out, s->list.n - 1) == -1 && errno != ENOENT)
+	if (walk_enter(w, fd, out, s->list.n - 1) == -1)
 		die_sys("unable to read directory %s", full_path(s, path));
 	progress_tick(s->progress);
 	return GO_ON;
@@ -978,17 +978,18 @@ has_prefix(const char *s, const char *prefix)
 }
 
 /* Renames bases/name to a name that means rubbish. */
-static void
+static int
 doom(const struct cache *c, const char *name)
 {
 	static unsigned n;
 	char to[64];
+	int rc;
 
-	do
+	do {
 		snprintf(to, sizeof to, GONE "%ld-%u", (long)getpid(), n++);
-	while (
-	    renameat2(c->bases, name, c->bases, to, RENAME_NOREPLACE) == -1 &&
-	    errno == EEXIST);
+		rc = renameat2(c->bases, name, c->bases, to, RENAME_NOREPLACE);
+	} while (rc == -1 && errno == EEXIST);
+	return rc;
 }
 
 /* "X.lock" of a copy that nobody makes any more; *dir is X, caller frees. */
@@ -1013,8 +1014,8 @@ doom_leftovers(const struct cache *c, const struct names *v)
 
 	for (size_t i = 0; i < v->n; i++) {
 		if (is_dead_lock(c, v->name[i], &dir)) {
-			doom(c, dir);
-			unlinkat(c->bases, v->name[i], 0);
+			if (doom(c, dir) == 0 || errno == ENOENT)
+				unlinkat(c->bases, v->name[i], 0);
 			free(dir);
 		} else if (has_prefix(v->name[i], "." BUILDING)) {
 			/* lock_create was killed before its rename. */
@@ -1113,11 +1114,13 @@ is_pinned(const struct cache *c, const char *key)
 	if (fd != -1)
 		pins = openat(fd, "pins",
 		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd == -1 || fstat(fd, &st) == -1 || pins == -1 ||
-	    names_read(pins, &v) == -1)
+	if (fd == -1 || fstat(fd, &st) == -1 ||
+	    (pins == -1 && errno != ENOENT) ||
+	    (pins != -1 && names_read(pins, &v) == -1))
 		die_sys("unable to read %s/%s/pins", c->path, key);
 	for (size_t i = 0; i < v.n; i++)
-		if (pin_is_alive(pins, v.name[i], key, &st, &text))
+		if (v.name[i][0] != '.' &&
+		    pin_is_alive(pins, v.name[i], key, &st, &text))
 			alive = true;
 		else
 			unlinkat(pins, v.name[i], 0);
@@ -1170,7 +1173,9 @@ collect(void)
 		die_sys("unable to read %s", c.path);
 	for (size_t i = 0; i < v.n; i++)
 		if (is_key(v.name[i]) && !is_pinned(&c, v.name[i])) {
-			doom(&c, v.name[i]);
+			if (doom(&c, v.name[i]) == -1)
+				die_sys("unable to remove %s/%s", c.path,
+				    v.name[i]);
 			ids_add(&removed, v.name[i]);
 		}
 	doom_leftovers(&c, &v);
@@ -1217,9 +1222,6 @@ refuse_nesting(const struct job *j)
 	if (path_is_below(j->dir, j->store))
 		die(EXIT_USAGE, "directory %s is inside the store %s", j->dir,
 		    j->store);
-	if (path_is_below(j->dir, j->cache.root_path))
-		die(EXIT_USAGE, "directory %s is inside the cache %s", j->dir,
-		    j->cache.root_path);
 }
 
 /* Reads the binding. False when there is none. */
@@ -1424,11 +1426,14 @@ write_binding(const struct job *j, const char *root_hash)
 
 /* With the cache lock: makes the entry of s, which is there, the base. */
 static void
-bind(const struct job *j, const struct scan *s)
+bind_store(const struct job *j, const struct scan *s)
 {
 	struct buf bound = BUF_INIT;
 	int entry, pins = -1, lock;
 
+	/* Also when somebody else has just named it. */
+	if (fsync(j->cache.bases) == -1)
+		die_sys("unable to sync %s", j->cache.path);
 	entry = openat(j->cache.bases, s->key,
 	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (entry != -1)
@@ -1493,6 +1498,7 @@ scan_init(struct scan *s, struct job *j)
 		.store_path = j->store,
 		.progress = &j->progress,
 	};
+	j->progress.files = j->progress.bytes = 0;
 }
 
 static int
@@ -1557,14 +1563,12 @@ import(struct job *j, struct scan *s)
 	cache = cache_lock(&j->cache, false);
 	if (renameat(j->cache.bases, building.name, j->cache.bases, s->key) ==
 	    0) {
-		if (fsync(j->cache.bases) == -1)
-			die_sys("unable to sync %s", j->cache.path);
 		building_forget();
 	} else if (errno != EEXIST && errno != ENOTEMPTY) {
 		die_sys("unable to name the copy %s/%s", j->cache.path, s->key);
 	}
 	save_index(j, s);
-	bind(j, s);
+	bind_store(j, s);
 	io_drop(&cache);
 	/* Not while others wait for the lock: it may be large. */
 	building_remove();
@@ -1617,8 +1621,11 @@ main(int argc, char **argv)
 	j.store = path_of_fd(j.storefd);
 	if (!j.store || fstat(j.storefd, &j.store_st) == -1)
 		die_sys("unable to tell where %s is", store_path());
-	cache_open(&j.cache);
 	refuse_nesting(&j);
+	cache_open(&j.cache);
+	if (path_is_below(j.dir, j.cache.root_path))
+		die(EXIT_USAGE, "directory %s is inside the cache %s", j.dir,
+		    j.cache.root_path);
 	is = is_bound(&j, &bound);
 	hash_name(j.dir, j.index);
 	hash_name(j.store, j.pin);
@@ -1639,7 +1646,7 @@ main(int argc, char **argv)
 		save_index(&j, &s);
 		done = is || entry_exists(&j, s.key);
 		if (done && !is)
-			bind(&j, &s);
+			bind_store(&j, &s);
 		io_drop(&cache);
 	}
 	if (!done) {

@@ -32,6 +32,11 @@ collect(void *arg, const struct change *c)
 {
 	struct change copy = *c;
 
+	/* Nothing that commits makes one. */
+	if (c->kind == CHANGE_SPECIAL) {
+		errno = EINVAL;
+		return -1;
+	}
 	copy.path = xstrdup(c->path);
 	copy.target = c->target ? xstrdup(c->target) : NULL;
 	changes_add(arg, &copy);

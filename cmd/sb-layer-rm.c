@@ -39,7 +39,7 @@ enum {
 	LOCK_MS = 30000
 };
 
-static int storefd, stackfd, staging, metadata;
+static int storefd, stackfd, staging, metadata, leases, queue;
 
 static int
 part(const char *name)
@@ -217,7 +217,6 @@ static void
 sweep_leases(void)
 {
 	struct names v = NAMES_INIT;
-	int leases = part("leases");
 	char lock[300];
 
 	list(leases, "leases", &v);
@@ -228,21 +227,18 @@ sweep_leases(void)
 			warn_sys("unable to remove leases/%s", v.name[i]);
 	}
 	names_release(&v);
-	io_drop(&leases);
 }
 
 static void
 sweep_queue(void)
 {
 	struct names v = NAMES_INIT;
-	int queue = part("queue");
 
 	list(queue, "queue", &v);
 	for (size_t i = 0; i < v.n; i++)
 		if (lock_is_held(queue, v.name[i]) == 0)
 			unlinkat(queue, v.name[i], 0);
 	names_release(&v);
-	io_drop(&queue);
 }
 
 int
@@ -266,6 +262,8 @@ main(int argc, char **argv)
 	stackfd = store_open_stack();
 	staging = part("staging");
 	metadata = part(".layer-metadata");
+	leases = part("leases");
+	queue = part("queue");
 	/* Before the lock: nobody waits for somebody else's program. */
 	ids_read_stdin(&ids, 0);
 	lock = lock_take(stackfd, STACK_LOCK, true, LOCK_MS);

@@ -31,7 +31,7 @@
 #include "mem.h"
 #include "path.h"
 
-static const char usage[] = "sb-ns-root [-m dir]... tree target";
+static const char usage[] = "sb-ns-root [-m dir] ... tree target";
 
 static bool
 is_dir(const char *path)

@@ -109,10 +109,11 @@ read_dents(struct walk_dir *d)
 
 	for (;;) {
 		n = getdents64(d->in.fd, data, sizeof data);
+		/* ENOENT: it was removed after it was opened. */
+		if (n == 0 || (n == -1 && errno == ENOENT))
+			break;
 		if (n == -1)
 			return -1;
-		if (n == 0)
-			break;
 		for (ssize_t at = 0; at < n;) {
 			struct dirent64 *de = (void *)(data + at);
 			size_t len = strlen(de->d_name);

@@ -133,7 +133,7 @@ give(struct scan *s, enum change_kind kind, const struct stat *st, char *target)
 	bool has = kind != CHANGE_DELETE && kind != CHANGE_SPECIAL;
 
 	snprintf(c.from, sizeof c.from, "%s", has ? s->from : "-");
-	if (has)
+	if (kind != CHANGE_DELETE)
 		c.mode = st->st_mode & 07777;
 	if (kind == CHANGE_WRITE)
 		c.size = st->st_size;

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * edittree seed make|edit: fills the current directory with a random tree of
+ * text files, links and directories, or changes what is there the way people
+ * and programs do: edits, chmod, replacements by another kind, deletions,
+ * moves, directories deleted and made again, copies that change nothing. Names
+ * are awkward on purpose. Equal seeds make equal trees of equal ones.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "buf.h"
+#include "err.h"
+#include "io.h"
+#include "mem.h"
+#include "num.h"
+#include "path.h"
+
+enum {
+	DEPTH = 4,
+	OPS = 25
+};
+
+static const char *const pool[] = { "a", "b", "c", "d.txt", "a b", "\"q\"",
+	"\xe5\xae\x9e\xe6\xb5\x8b.md", "tab\tx", "line\ntwo", " -> ", "-rf",
+	"back\\slash", " lead", "trail ", "\xff\xfe", "a-b", ".hidden",
+	"bell\a\x7f" };
+
+static uint64_t state;
+static struct names paths = NAMES_INIT; /* all that is there */
+
+/* xorshift64*, the same everywhere for one seed. */
+static unsigned
+rnd(unsigned n)
+{
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return (unsigned)(state * UINT64_C(2685821657736338717) >> 33) % n;
+}
+
+static const char *
+any_name(void)
+{
+	return pool[rnd(sizeof pool / sizeof *pool)];
+}
+
+/* ---- text ---- */
+
+static void
+add_line(struct buf *b)
+{
+	static const char *const odd[] = { "", " ", "\t", "-- x", "+++ y",
+		"@@ -1 +1 @@", "\\ No newline", "cr\r", "diff --git a/x b/x",
+		"\x80\xff", "end {" };
+
+	if (rnd(3) == 0)
+		buf_adds(b, odd[rnd(sizeof odd / sizeof *odd)]);
+	else
+		buf_addf(b, "line %u", rnd(40));
+	buf_addc(b, '\n');
+}
+
+static void
+any_text(struct buf *b)
+{
+	unsigned n = rnd(5) == 0 ? 0 : rnd(60);
+
+	for (unsigned i = 0; i < n; i++)
+		add_line(b);
+	if (b->len > 0 && rnd(4) == 0)
+		buf_cut(b, b->len - 1);
+}
+
+/* Takes some lines out, and puts some in. */
+static void
+edit_text(const struct buf *old, struct buf *new)
+{
+	const char *p = buf_str(old), *end = p + old->len;
+	unsigned every = 2 + rnd(30);
+
+	if (rnd(12) == 0)
+		return;
+	while (p < end) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		size_t n = nl ? (size_t)(nl - p) + 1 : (size_t)(end - p);
+
+		if (rnd(every) == 0)
+			add_line(new);
+		if (rnd(every) != 0)
+			buf_add(new, p, n);
+		p += n;
+	}
+	if (rnd(4) == 0)
+		add_line(new);
+	if (rnd(6) == 0 && new->len > 0)
+		buf_cut(new, new->len - 1);
+}
+
+static bool
+write_file(const char *path, const struct buf *b, bool must)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	if (fd == -1 && !must)
+		return false;
+	if (fd == -1 || io_write_all(fd, buf_str(b), b->len) == -1 ||
+	    close(fd) == -1)
+		die_sys("unable to write %s", path);
+	return true;
+}
+
+/* ---- the tree ---- */
+
+static void
+collect(const char *dir)
+{
+	struct names names = NAMES_INIT;
+	struct stat st;
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd == -1 || names_read(fd, &names) == -1)
+		die_sys("unable to list %s", dir);
+	io_drop(&fd);
+	for (size_t i = 0; i < names.n; i++) {
+		char *path = strcmp(dir, ".") == 0
+		    ? xasprintf("./%s", names.name[i])
+		    : xasprintf("%s/%s", dir, names.name[i]);
+
+		if (lstat(path, &st) == -1)
+			die_sys("unable to stat %s", path);
+		names_add(&paths, path);
+		if (S_ISDIR(st.st_mode))
+			collect(path);
+		free(path);
+	}
+	names_release(&names);
+}
+
+static mode_t
+kind_of(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == -1 ? 0 : st.st_mode & S_IFMT;
+}
+
+static const char *
+any_path(mode_t kind)
+{
+	for (int i = 0; i < 50 && paths.n > 0; i++) {
+		const char *path = paths.name[rnd((unsigned)paths.n)];
+
+		if (kind == 0 || kind_of(path) == kind)
+			return path;
+	}
+	return NULL;
+}
+
+/* A name in some directory; caller frees. */
+static char *
+new_path(void)
+{
+	const char *dir = rnd(4) ? any_path(S_IFDIR) : NULL;
+
+	return xasprintf("%s/%s", dir ? dir : ".", any_name());
+}
+
+static void
+make_file(const char *path)
+{
+	struct buf b = BUF_INIT;
+
+	any_text(&b);
+	if (write_file(path, &b, false) && rnd(4) == 0 &&
+	    chmod(path, 0755) == -1)
+		die_sys("unable to chmod %s", path);
+	buf_release(&b);
+}
+
+static void
+make_link(const char *path)
+{
+	char *target = xasprintf("%s/%u", any_name(), rnd(9));
+
+	if (symlink(target, path) == -1 && errno != EEXIST &&
+	    errno != ENOTDIR && errno != ENOENT)
+		die_sys("unable to link %s", path);
+	free(target);
+}
+
+static void
+make_tree(const char *dir, int depth)
+{
+	for (size_t i = 0; i < sizeof pool / sizeof *pool; i++) {
+		char *path = xasprintf("%s/%s", dir, pool[i]);
+		unsigned what = rnd(10);
+
+		if (what < 3) {
+			make_file(path);
+		} else if (what == 3) {
+			make_link(path);
+		} else if (what < 6 && depth < DEPTH) {
+			if (mkdir(path, 0755) == -1)
+				die_sys("unable to make %s", path);
+			make_tree(path, depth + 1);
+		}
+		free(path);
+	}
+}
+
+static void
+run(const char *const argv[])
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == -1)
+		die_sys("unable to fork");
+	if (pid == 0) {
+		dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
+		execvp(argv[0], (char **)(uintptr_t)argv);
+		_exit(EXIT_NOENT);
+	}
+	/* mv may refuse, as into its own child: no change then. */
+	if (waitpid(pid, &status, 0) == -1)
+		die_sys("unable to wait");
+}
+
+static void
+operate(void)
+{
+	struct buf old = BUF_INIT, new = BUF_INIT;
+	const char *path = any_path(0), *file = any_path(S_IFREG);
+	const char *dir = any_path(S_IFDIR);
+	char *fresh = new_path();
+	struct stat st;
+
+	switch (rnd(13)) {
+	case 0:
+	case 1:
+	case 2:
+	case 3:
+		if (!file || io_read_file_at(AT_FDCWD, file, &old, 1 << 20))
+			break;
+		edit_text(&old, &new);
+		write_file(file, &new, true);
+		break;
+	case 4:
+		if (file && stat(file, &st) == 0 &&
+		    chmod(file, st.st_mode ^ 0111) == -1)
+			die_sys("unable to chmod %s", file);
+		break;
+	case 5:
+		make_file(fresh);
+		break;
+	case 6:
+		make_link(fresh);
+		break;
+	case 7:
+		if (path)
+			path_rm_tree(AT_FDCWD, path);
+		break;
+	case 8:
+		if (path)
+			run((const char *const[]){
+			    "mv", "-fT", "--", path, fresh, NULL });
+		break;
+	case 9:
+		/* Another kind in its place. */
+		if (!path)
+			break;
+		path_rm_tree(AT_FDCWD, path);
+		if (rnd(3) == 0)
+			make_link(path);
+		else if (rnd(2) == 0)
+			make_file(path);
+		else if (mkdir(path, 0755) == 0)
+			make_tree(path, DEPTH - 1);
+		break;
+	case 10:
+		/* A directory deleted and made again. */
+		if (!dir)
+			break;
+		path_rm_tree(AT_FDCWD, dir);
+		if (mkdir(dir, 0755) == 0)
+			make_tree(dir, DEPTH - 1);
+		break;
+	case 11:
+		/* A copy that changes nothing, or a directory made anew. */
+		if (file && rnd(2) == 0)
+			run((const char *const[]){ "touch", "--", file, NULL });
+		else if (mkdir(fresh, 0755) == 0 && rnd(2) == 0)
+			make_tree(fresh, DEPTH);
+		break;
+	case 12:
+		if (file)
+			run((const char *const[]){
+			    "ln", "-T", "--", file, fresh, NULL });
+		break;
+	default:
+		break;
+	}
+	free(fresh);
+	buf_release(&old);
+	buf_release(&new);
+}
+
+int
+main(int argc, char **argv)
+{
+	uint64_t seed;
+
+	err_init();
+	if (argc != 3 || !num_dec(argv[1], 1, UINT32_MAX, &seed) ||
+	    (strcmp(argv[2], "make") != 0 && strcmp(argv[2], "edit") != 0))
+		usage_die("edittree seed make|edit");
+	umask(022);
+	state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+	for (int i = 0; i < 8; i++)
+		rnd(2);
+	if (strcmp(argv[2], "make") == 0) {
+		make_tree(".", 1);
+		return 0;
+	}
+	for (unsigned i = 1 + rnd(OPS); i > 0; i--) {
+		names_release(&paths);
+		collect(".");
+		operate();
+	}
+	return 0;
+}
