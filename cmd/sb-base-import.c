@@ -236,14 +236,13 @@ report(const struct scan *s)
 		    s->dropped);
 }
 
-/* Starts writing fd back and takes it, to be synced by keep_sync. */
+/* Takes fd, to be synced by keep_sync. */
 static void
-keep(struct kept *k, int fd, bool file)
+keep(struct kept *k, int fd)
 {
-	if (file)
+	if (!k->many && k->n < k->max) {
 		/* Only a start, so a failure will show up in the end. */
 		sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-	if (!k->many && k->n < k->max) {
 		k->fd[k->n++] = fd;
 		return;
 	}
@@ -599,7 +598,7 @@ finish_copy(struct scan *s, struct walk *w, int out, const struct stat *st,
 	if (st->st_nlink > 1 &&
 	    linkat(w->outfd, w->name, s->links, number, 0) == -1)
 		die_sys("unable to link the copy of %s", full_path(s, path));
-	keep(s->kept, out, st->st_size > 0);
+	keep(s->kept, out);
 }
 
 /*
@@ -840,7 +839,7 @@ leave(struct scan *s, struct walk *w)
 	if (attr_set(w->out, &st, st.st_mode & 07777) == -1)
 		die_sys("unable to set the attributes of the copy of %s",
 		    full_path(s, buf_str(&w->path)));
-	keep(s->kept, w->out, false);
+	keep(s->kept, w->out);
 	w->out = -1;
 }
 
@@ -894,16 +893,22 @@ scan(struct scan *s, int src, int out)
 }
 
 static int
-make_dir(int dirfd, const char *name, const char *path)
+make_dir_how(int dirfd, const char *name, int how, const char *path)
 {
 	int fd;
 
 	if (mkdirat(dirfd, name, 0700) == -1 && errno != EEXIST)
 		die_sys("unable to make directory %s", path);
-	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = openat(dirfd, name, how | O_DIRECTORY | O_CLOEXEC);
 	if (fd == -1)
 		die_sys("unable to open directory %s", path);
 	return fd;
+}
+
+static int
+make_dir(int dirfd, const char *name, const char *path)
+{
+	return make_dir_how(dirfd, name, O_RDONLY, path);
 }
 
 /* Makes all directories of an absolute path and opens the last. */
@@ -921,7 +926,9 @@ make_path(const char *path)
 		if (*end != '\0')
 			*end++ = '\0';
 		up = fd;
-		fd = make_dir(up, at, path);
+		/* On the way, being allowed to pass through is enough. */
+		fd = make_dir_how(
+		    up, at, *end == '\0' ? O_RDONLY : O_PATH, path);
 		io_drop(&up);
 		at = end;
 	}

@@ -337,13 +337,13 @@ delta_cmp(const void *a, const void *b)
 
 /* ---- names ---- */
 
-/* As git quotes names (core.quotePath): C style when there is need to. */
+/* As git quotes names (core.quotePath): C style when it is needed. */
 static void
-quote(struct buf *out, const char *prefix, const char *path, const char *tail)
+quote(struct buf *out, bool needs, const char *prefix, const char *path,
+    const char *tail)
 {
 	static const char plain[] = "\a\b\t\n\v\f\r\"\\",
 			  letter[] = "abtnvfr\"\\";
-	bool needs = false;
 	const char *at;
 
 	for (const char *p = path; *p; p++)
@@ -379,7 +379,7 @@ print_list(bool nul)
 		if (nul)
 			buf_addf(&b, "%s%s", d->path, d->dir ? "/" : "");
 		else
-			quote(&b, "", d->path, d->dir ? "/" : "");
+			quote(&b, false, "", d->path, d->dir ? "/" : "");
 		printf("%c %s", d->letter, b.data);
 		putchar(nul ? '\0' : '\n');
 	}
@@ -516,15 +516,21 @@ print_patch(const char *path, const struct side *old, const struct side *new)
 {
 	struct buf a = BUF_INIT, b = BUF_INIT;
 	const char *from, *to, *tab = strchr(path, ' ') ? "\t" : "";
-	bool same = old->text.len ==
+	bool force,
+	    same = old->text.len ==
 	    new->text.len &&memcmp(
 		buf_str(&old->text), buf_str(&new->text), new->text.len) == 0;
 
 	/* A difference that git has no word for. */
 	if (same && old->mode == new->mode)
 		return;
-	quote(&a, "a/", path, "");
-	quote(&b, "b/", path, "");
+	/*
+	 * Where no line but the first has the name, git-apply(1) splits the
+	 * line itself, and fails when a directory's name ends in a space.
+	 */
+	force = same && strstr(path, " /");
+	quote(&a, force, "a/", path, "");
+	quote(&b, force, "b/", path, "");
 	printf("diff --git %s %s\n", a.data, b.data);
 	if (!old->mode)
 		printf("new file mode %06o\n", new->mode);

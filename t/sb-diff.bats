@@ -16,6 +16,7 @@ new_session() {
 	rm -rf "$s"
 	mkdir -p "$s/upper" "$s/work" "$s/merged"
 	U=$s/upper
+	touch "$s/lock" "$s/gate" "$s/gate.turn"
 	{
 		printf '{"layers":['
 		for id; do
@@ -366,7 +367,7 @@ differences() {
 		total=$((total + $(tr -cd '\0' <list | wc -c)))
 		sb-diff s >patch
 		[ ! -s patch ] || (cd base && git apply ../patch 2>../apply.err) ||
-		    { cp -a patch /tmp/et/patch; fail "set $i: git apply: $(cat apply.err)"; }
+		    fail "set $i: git apply: $(grep error apply.err)"
 		contents base >got
 		contents mine >want
 		cmp got want || fail "set $i: trees:" "$(diff -a <(tr '\1' '\n' <got) <(tr '\1' '\n' <want) | head -30)"
