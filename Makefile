@@ -87,7 +87,7 @@ $(B)/t/%: t/helper/%.c $(B)/libsb.a
 run:
 	@t/deps run
 	@$(MAKE) --no-print-directory all
-	@PATH="$(CURDIR)/$(B)/bin:$$PATH" sb-tour $(WORKSPACE)
+	@PATH="$(CURDIR)/$(B)/bin:$$PATH" sb-tour '$(WORKSPACE)'
 
 tests: all $(UNITS) $(HELPERS)
 

@@ -30,6 +30,7 @@
 #include "layer.h"
 #include "mem.h"
 #include "merge3.h"
+#include "ns.h"
 #include "path.h"
 #include "session.h"
 #include "stack.h"
@@ -516,11 +517,11 @@ print_patch(const char *path, const struct side *old, const struct side *new)
 {
 	struct buf a = BUF_INIT, b = BUF_INIT;
 	const char *from, *to, *tab = strchr(path, ' ') ? "\t" : "";
-	bool force,
-	    same = old->text.len ==
-	    new->text.len &&memcmp(
-		buf_str(&old->text), buf_str(&new->text), new->text.len) == 0;
+	bool same = false, force;
 
+	if (old->text.len == new->text.len)
+		same = memcmp(buf_str(&old->text), buf_str(&new->text),
+			   new->text.len) == 0;
 	/* A difference that git has no word for. */
 	if (same && old->mode == new->mode)
 		return;
@@ -611,6 +612,12 @@ open_session(const char *id)
 		    why ? why : strerror(errno));
 	for (size_t i = 0; i < m.n; i++)
 		ids_add(&ids, m.id[i]);
+	/*
+	 * As in sb-publish: inside, the session's user reads its files without
+	 * asking for permission.
+	 */
+	if (geteuid() != 0 && ns_own_user() == -1)
+		warn_sys("unable to make a user namespace");
 	view = view_open(store_open_stack(), &ids, &bad);
 	if (!view)
 		die_sys("unable to open layer %s", ids.id[bad]);

@@ -38,36 +38,6 @@ inside() {
 	    "$LOWER" "$U" "${U%upper}work" "${U%upper}merged" "$1"
 }
 
-# All but directories: kind, name, target; content; who may execute.
-contents() {
-	(
-		cd "$1" && find . ! -type d -printf '%y %P %l\0' | sort -z | tr '\0' '\1'
-		find . -type f -print0 | sort -z | xargs -0r sha256sum -z | tr '\0' '\1'
-		find . -type f -perm -100 -print0 | sort -z | tr '\0' '\1'
-	)
-}
-
-# Letters and names of what differs in two trees, by looking at these alone.
-differences() {
-	(
-		cd "$1" && find . ! -type d -printf '%P\0' | sort -z >"$T/n1"
-		cd "$2" && find . ! -type d -printf '%P\0' | sort -z >"$T/n2"
-	)
-	comm -z -23 n1 n2 | sed -z 's/^/D /'
-	comm -z -13 n1 n2 | sed -z 's/^/A /'
-	comm -z -12 n1 n2 | while IFS= read -r -d '' f; do
-		if [ "$(stat -c %F -- "$1/$f" | sed 's/ empty//')" != "$(stat -c %F -- "$2/$f" | sed 's/ empty//')" ]; then
-			printf 'T %s\0' "$f"
-		elif [ -L "$1/$f" ]; then
-			[ "$(readlink -- "$1/$f")" = "$(readlink -- "$2/$f")" ] || printf 'M %s\0' "$f"
-		elif ! cmp -s -- "$1/$f" "$2/$f"; then
-			printf 'M %s\0' "$f"
-		elif [ "$(stat -c %a -- "$1/$f")" != "$(stat -c %a -- "$2/$f")" ]; then
-			printf 'm %s\0' "$f"
-		fi
-	done
-}
-
 @test "a patch has hunks with three lines of context and marks a missing newline" {
 	mkdir ws
 	seq 30 >ws/f
@@ -361,16 +331,15 @@ differences() {
 			cp -a ws base
 		fi
 		inside "cp -a . '$T/mine'"
-		sb-diff -z s | grep -zv '/$' | sort -z >list
-		differences "$T/base" "$T/mine" | sort -z >want
-		cmp list want || fail "set $i: lists:" "$(tr '\0' '\n' <list | diff - <(tr '\0' '\n' <want))"
+		sb-diff -z s | grep -zv '/$' >list
+		"$SB_T/treediff" base mine >want
+		cmp list want || fail "set $i: lists:" "$(tr '\0' '\n' <list | diff -a - <(tr '\0' '\n' <want) | head -30)"
 		total=$((total + $(tr -cd '\0' <list | wc -c)))
 		sb-diff s >patch
 		[ ! -s patch ] || (cd base && git apply ../patch 2>../apply.err) ||
-		    fail "set $i: git apply: $(grep error apply.err)"
-		contents base >got
-		contents mine >want
-		cmp got want || fail "set $i: trees:" "$(diff -a <(tr '\1' '\n' <got) <(tr '\1' '\n' <want) | head -30)"
+		    fail "set $i: git apply: $(grep -a error apply.err)"
+		"$SB_T/treediff" base mine >got
+		[ ! -s got ] || fail "set $i: trees:" "$(tr '\0' '\n' <got | head -30)"
 	done
 	echo "# $total changes in $sets sets" >&3
 	[ "$total" -gt $((sets * 5)) ]

@@ -190,7 +190,12 @@ make_file(const char *path)
 static void
 make_link(const char *path)
 {
-	char *target = xasprintf("%s/%u", any_name(), rnd(9));
+	/*
+	 * Never a loop: git-apply(1) of a patch that puts a directory in the
+	 * place of a link looks through the link first, and fails by ELOOP.
+	 */
+	char *target = rnd(4) == 0 ? xstrdup(rnd(2) ? "." : "..")
+				   : xasprintf("to %s/%u", any_name(), rnd(9));
 
 	if (symlink(target, path) == -1 && errno != EEXIST &&
 	    errno != ENOTDIR && errno != ENOENT)
