@@ -121,8 +121,8 @@ load(struct view *view, const char *path, struct version *v)
 	if (n.kind == NODE_FILE || n.kind == NODE_DIR) {
 		v->fd = view_fd(view, path, &n);
 		if (v->fd == -1)
-			die_sys("unable to open %s in layer %s", path,
-			    v->layer);
+			die_sys(
+			    "unable to open %s in layer %s", path, v->layer);
 	}
 }
 
@@ -217,8 +217,8 @@ same_xattrs(struct version *a, struct version *b, const char *path)
 		return true;
 	x = xattrs(a, path);
 	y = xattrs(b, path);
-	return x->len == y->len && (x->len == 0 ||
-	    memcmp(x->data, y->data, x->len) == 0);
+	return x->len == y->len &&
+	    (x->len == 0 || memcmp(x->data, y->data, x->len) == 0);
 }
 
 /* Equal in kind, content, mode and xattrs: no change worth a record. */
@@ -239,8 +239,8 @@ same(struct version *a, struct version *b, const char *path)
 /* ---- conflicts ---- */
 
 static void
-out_version(struct buf *b, const char *name, struct version *v,
-    const char *path)
+out_version(
+    struct buf *b, const char *name, struct version *v, const char *path)
 {
 	char mode[8];
 
@@ -274,8 +274,7 @@ out_version(struct buf *b, const char *name, struct version *v,
 }
 
 static void
-out_sha256(struct buf *b, const char *name, struct version *v,
-    const char *path)
+out_sha256(struct buf *b, const char *name, struct version *v, const char *path)
 {
 	if (v->kind == NODE_FILE)
 		out_str(b, name, digest(v, path));
@@ -312,8 +311,8 @@ add_conflict(const char *path, const char *kind, struct version *base,
 	buf_adds(&b, "]}\n");
 	if (nconflicts == conflict_cap)
 		conflicts = xgrow(conflicts, &conflict_cap, sizeof *conflicts);
-	conflicts[nconflicts] = (struct conflict){ xstrdup(path), nconflicts,
-		buf_steal(&b) };
+	conflicts[nconflicts] =
+	    (struct conflict){ xstrdup(path), nconflicts, buf_steal(&b) };
 	nconflicts++;
 }
 
@@ -358,8 +357,7 @@ set_attrs(int fd, const char *path, const struct stat *st, unsigned mode,
 {
 	if (attr_set_xattrs(fd, buf_str(xa), xa->len) == -1 ||
 	    attr_set(fd, st, mode) == -1)
-		die_sys("unable to set attributes of %s/%s", merged_name,
-		    path);
+		die_sys("unable to set attributes of %s/%s", merged_name, path);
 }
 
 /*
@@ -437,7 +435,11 @@ replaced(struct item *it, enum change_kind kind, unsigned mode, off_t size)
 }
 
 /* One unit of three: the side that differs from base, or a conflict. */
-enum side { HEAD, MINE, BOTH };
+enum side {
+	HEAD,
+	MINE,
+	BOTH
+};
 
 static enum side
 pick(bool head_is_mine, bool head_is_base, bool mine_is_base)
@@ -565,8 +567,8 @@ merge_files(struct item *it, struct version *base, struct version *head,
 	size = merged_file(path, content == BOTH ? &m.text : NULL, from,
 	    &from->st, mode == MINE ? mine->mode : head->mode,
 	    xattrs(xa == MINE ? mine : head, path));
-	replaced(it, CHANGE_WRITE, mode == MINE ? mine->mode : head->mode,
-	    size);
+	replaced(
+	    it, CHANGE_WRITE, mode == MINE ? mine->mode : head->mode, size);
 out:
 	merge_release(&m);
 }
@@ -828,8 +830,8 @@ print_head(const char *path)
 	switch (v.kind) {
 	case NODE_FILE:
 		c.kind = CHANGE_WRITE;
-		c.size = merged_file(path, NULL, &v, &v.st, v.mode,
-		    xattrs(&v, path));
+		c.size = merged_file(
+		    path, NULL, &v, &v.st, v.mode, xattrs(&v, path));
 		break;
 	case NODE_DIR:
 		c.kind = CHANGE_DIR;
@@ -843,8 +845,7 @@ print_head(const char *path)
 			die_sys("unable to replace %s/%s", merged_name, path);
 		if (symlinkat(c.target, dir, path_base(path)) == -1 ||
 		    attr_set_link(dir, path_base(path), &v.st) == -1)
-			die_sys("unable to make link %s/%s", merged_name,
-			    path);
+			die_sys("unable to make link %s/%s", merged_name, path);
 		io_drop(&dir);
 		break;
 	case NODE_ABSENT:
@@ -865,15 +866,17 @@ print_items(void)
 		struct node n;
 
 		if (it->c.kind == CHANGE_SPECIAL) {
-			change_write(stdout, &it->c);
-			if (!under_opaque(it))
-				continue;
 			/* The path keeps what head has there. */
+			if (!under_opaque(it) ||
+			    view_get(head_view, it->c.path, &n) == -1 ||
+			    n.kind == NODE_ABSENT || n.kind == NODE_SPECIAL) {
+				change_write(stdout, &it->c);
+				continue;
+			}
 			print_head(it->c.path);
-			if (view_get(head_view, it->c.path, &n) == 0 &&
-			    n.kind == NODE_DIR &&
-			    view_walk(head_view, it->c.path, print_below,
-				NULL) != 0)
+			if (n.kind == NODE_DIR &&
+			    view_walk(
+				head_view, it->c.path, print_below, NULL) != 0)
 				die_sys("unable to list %s", it->c.path);
 			continue;
 		}
@@ -907,8 +910,8 @@ refuse(const char *file)
 		    io_close(fd) == -1)
 			die_sys("unable to write %s", file);
 	}
-	message = xasprintf("conflict: %s (%zu in all)", conflicts[0].path,
-	    nconflicts);
+	message = xasprintf(
+	    "conflict: %s (%zu in all)", conflicts[0].path, nconflicts);
 	rec_refuse('\0', EXIT_CONFLICT, message);
 	die(EXIT_CONFLICT, "%s", message);
 }
@@ -999,9 +1002,9 @@ main(int argc, char **argv)
 	ids_read_file(&head, argv[optind + 1]);
 	stackfd = store_open_stack();
 	head_view = open_view(stackfd, &head, argv[optind + 1]);
-	base_view = same_ids(&base, &head) ?
-	    head_view :
-	    open_view(stackfd, &base, argv[optind]);
+	base_view = same_ids(&base, &head)
+	    ? head_view
+	    : open_view(stackfd, &base, argv[optind]);
 
 	take_items(&cs);
 	for (size_t i = 0; i < nitems; i++)

@@ -54,8 +54,8 @@ enum {
 /* Where programs find the descriptors that they are given by name. */
 #define BASE_IDS "/proc/self/fd/4"
 #define HEAD_IDS "/proc/self/fd/5"
-#define UPPER	 "/proc/self/fd/6"
-#define MERGED	 "/proc/self/fd/7"
+#define UPPER    "/proc/self/fd/6"
+#define MERGED   "/proc/self/fd/7"
 #define CONFLICT "/proc/self/fd/8"
 
 struct publish {
@@ -147,9 +147,9 @@ read_manifest(int dirfd, const char *name, struct manifest *m)
 	if (manifest_read(dirfd, name, m, &why) == 0 && m->n > 0)
 		return;
 	die(EXIT_SYS, "unable to read %s: %s", name,
-	    m->n == 0 && !why && errno == 0 ? "no layers" :
-		why                         ? why :
-					      strerror(errno));
+	    m->n == 0 && !why && errno == 0 ? "no layers"
+		: why                       ? why
+					    : strerror(errno));
 }
 
 /* ---- step 2 ---- */
@@ -158,8 +158,7 @@ static int
 capture(struct publish *p)
 {
 	const char *const scan[] = { "sb-layer-scan", UPPER, NULL };
-	const char *const route[] = { "sb-change-route", "-X", CONFLICT,
-		NULL };
+	const char *const route[] = { "sb-change-route", "-X", CONFLICT, NULL };
 	int pipefd[2], code;
 	pid_t a, b;
 
@@ -225,8 +224,8 @@ resolve(struct publish *p)
 	empty(p->conflicts);
 	code = finish(start(argv,
 	    (struct spawn_fd[]){ { p->changes, 0 }, { p->resolved, 1 },
-		{ base, 4 }, { head, 5 }, { p->upperfd, 6 },
-		{ p->mergedfd, 7 }, { p->conflicts, 8 } },
+		{ base, 4 }, { head, 5 }, { p->upperfd, 6 }, { p->mergedfd, 7 },
+		{ p->conflicts, 8 } },
 	    7));
 	io_drop(&base);
 	io_drop(&head);
@@ -278,8 +277,8 @@ swap(struct publish *p, const char *id)
 	int code;
 
 	snprintf(version, sizeof version, "%" PRIu64, p->head.version);
-	code = finish(start(argv,
-	    (struct spawn_fd[]){ { ids, 0 }, { answer, 1 } }, 2));
+	code = finish(
+	    start(argv, (struct spawn_fd[]){ { ids, 0 }, { answer, 1 } }, 2));
 	io_drop(&ids);
 	io_drop(&answer);
 	return code;
@@ -302,8 +301,9 @@ publish_changes(struct publish *p)
 	if (queue_draw(p->stackfd, &p->ticket, QUEUE_MS) == -1 ||
 	    queue_wait(&p->ticket, QUEUE_MS) == -1) {
 		if (errno == ETIMEDOUT)
-			die(EXIT_TIMEOUT, "gave up waiting for the publishers "
-					  "before this one");
+			die(EXIT_TIMEOUT,
+			    "gave up waiting for the publishers "
+			    "before this one");
 		die_sys("unable to queue");
 	}
 	for (;;) {
@@ -350,15 +350,7 @@ count(struct publish *p, int fd)
 		kind = change_read(&r, &c, last);
 		if (kind != REC_ITEM)
 			break;
-		if (c.kind == CHANGE_SPECIAL) {
-			if (p->skipped.len > 0)
-				buf_addc(&p->skipped, ',');
-			buf_addc(&p->skipped, '{');
-			out_path(&p->skipped, "path", c.path);
-			out_str(&p->skipped, "reason",
-			    "unsupported_special_file");
-			buf_addc(&p->skipped, '}');
-		} else if (c.route == 's') {
+		if (c.kind != CHANGE_SPECIAL && c.route == 's') {
 			p->source++;
 		} else if (c.route == 'i') {
 			p->ignored++;
@@ -376,8 +368,9 @@ count(struct publish *p, int fd)
 	fclose(in);
 }
 
+/* Sum of the sizes in the upperdir; also lists what is skipped. */
 static uint64_t
-upper_bytes(int changes)
+upper_bytes(struct publish *p)
 {
 	uint64_t sum = 0;
 	char *last = NULL;
@@ -385,13 +378,22 @@ upper_bytes(int changes)
 	struct rec r;
 	FILE *in;
 
-	rewind_fd(changes);
-	in = fdopen(dup(changes), "r");
+	rewind_fd(p->changes);
+	in = fdopen(dup(p->changes), "r");
 	if (!in)
 		die_sys("unable to read the changes");
 	rec_init(&r, in, '\0');
 	while (change_read(&r, &c, last) == REC_ITEM) {
 		sum += (uint64_t)c.size;
+		if (c.kind == CHANGE_SPECIAL) {
+			if (p->skipped.len > 0)
+				buf_addc(&p->skipped, ',');
+			buf_addc(&p->skipped, '{');
+			out_path(&p->skipped, "path", c.path);
+			out_str(
+			    &p->skipped, "reason", "unsupported_special_file");
+			buf_addc(&p->skipped, '}');
+		}
 		free(last);
 		last = c.path;
 		free(c.target);
@@ -549,8 +551,8 @@ work(struct publish *p, struct outcome *outcome)
 	int code = EXIT_NO;
 
 	p->stackfd = store_open_stack();
-	p->upperfd = path_open(p->session->dirfd, "upper",
-	    O_RDONLY | O_DIRECTORY, 0);
+	p->upperfd =
+	    path_open(p->session->dirfd, "upper", O_RDONLY | O_DIRECTORY, 0);
 	if (p->upperfd == -1 || names_read(p->upperfd, &names) == -1)
 		die_sys("unable to open the upperdir of %s", p->session->id);
 	if (names.n > 0) {
@@ -558,8 +560,8 @@ work(struct publish *p, struct outcome *outcome)
 		if (path_rm_tree(p->session->dirfd, "merge") == -1 ||
 		    mkdirat(p->session->dirfd, "merge", 0700) == -1)
 			die_sys("unable to make merge/ of %s", p->session->id);
-		p->mergedfd = path_open(p->session->dirfd, "merge",
-		    O_RDONLY | O_DIRECTORY, 0);
+		p->mergedfd = path_open(
+		    p->session->dirfd, "merge", O_RDONLY | O_DIRECTORY, 0);
 		if (p->mergedfd == -1)
 			die_sys("unable to open merge/ of %s", p->session->id);
 		p->changes = memory_file("changes");
@@ -567,7 +569,7 @@ work(struct publish *p, struct outcome *outcome)
 		p->conflicts = memory_file("conflicts");
 		code = capture(p);
 		if (code == 0) {
-			outcome->upper_bytes = upper_bytes(p->changes);
+			outcome->upper_bytes = upper_bytes(p);
 			code = publish_changes(p);
 			if (code == 0 || code == EXIT_NO)
 				count(p, p->resolved);
@@ -656,8 +658,11 @@ print_answer(int fd, const char *tail)
 int
 main(int argc, char **argv)
 {
-	struct publish p = { .stackfd = -1, .upperfd = -1, .mergedfd = -1,
-		.lease_lock = -1, .ticket = TICKET_INIT };
+	struct publish p = { .stackfd = -1,
+		.upperfd = -1,
+		.mergedfd = -1,
+		.lease_lock = -1,
+		.ticket = TICKET_INIT };
 	struct session session;
 	struct outcome *outcome;
 	uint64_t ms = 0;
@@ -705,8 +710,7 @@ main(int argc, char **argv)
 			print_answer(outcome->answer, "");
 		return code;
 	}
-	if (session_stop(&session) == -1 ||
-	    session_remove(&session) == -1) {
+	if (session_stop(&session) == -1 || session_remove(&session) == -1) {
 		warn_sys("session %s is published but could not be closed: "
 			 "sb-session-end %s",
 		    session.id, session.id);

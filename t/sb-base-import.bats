@@ -72,6 +72,9 @@ opened() {
 	grep -c "openat([0-9]*<$T/ws[^>]*>, \"[^\"]*\", O_RDONLY|O_NOCTTY" trace || :
 }
 
+# The process that the strace with this pid runs.
+traced() { tr -d ' ' <"/proc/$1/task/$1/children"; }
+
 @test "a directory becomes the base: hash, manifest, digest, binding, link" {
 	store store
 	mkdir -p ws/dir && printf 'hello\n' >ws/dir/f.txt && ln -s dir/f.txt ws/l
@@ -206,8 +209,9 @@ opened() {
 	    echo 1 >ws/real/g && sb-base-import ws' >hash 2>err
 	has "$(cat err)" "not imported, pseudo file systems (2): proc, sys"
 	is "$(cd "$(tree)" && find . | sort | xargs)" ". ./f ./real ./real/g"
+	store other
 	run -100 --separate-stderr sb-base-import /proc/self
-	has "$stderr" "made up by\|makes up" || has "$stderr" "makes up"
+	has "$stderr" "is a file system that the kernel makes up"
 }
 
 @test "an unchanged tree is walked, but no file is opened or read" {
@@ -217,7 +221,7 @@ opened() {
 	store one && sb-base-import ws >first
 	store two
 	is "$(opened)" 0
-	is "$(grep -c "<$T/ws.*O_DIRECTORY" trace)" 5 # ws, . of it, dir, dir/empty, many
+	is "$(grep -c "<$T/ws.*O_DIRECTORY" trace)" 4 # ws itself, dir, dir/empty, many
 	same hash first
 	is "$(count)" 1
 	# Nor are links and attributes read.
@@ -228,12 +232,13 @@ opened() {
 
 @test "files younger than 2 s are read again, and then believed" {
 	need strace
+	begin=$(date +%s)
 	sample ws
 	store one && sb-base-import ws >first
 	store two
 	n=$(opened)
-	[ "$n" = 2 ] || [ "$(find ws -newermt '-3 seconds' -type f | wc -l)" = 0 ] ||
-	    fail "opened $n"
+	# dir/f and exec; this machine may be too slow to be that quick.
+	[ "$n" = 2 ] || [ $(($(date +%s) - begin)) -gt 2 ] || fail "opened $n"
 	same hash first
 	old_enough ws
 	store three && sb-base-import ws >hash
@@ -370,6 +375,7 @@ opened() {
 
 @test "a store with layers but without a binding is refused" {
 	store store && mkdir ws
+	sb-base-import -g >out
 	printf '{"layers":[{"layer_id":"L000001-00000000","path":"layers/L000001-00000000"}],"schema_version":1,"version":1}' >store/layer-stack/manifest.json
 	world >before
 	run -100 --separate-stderr sb-base-import ws
@@ -377,7 +383,9 @@ opened() {
 	sed -i 's/"schema_version":1/"schema_version":2/' store/layer-stack/manifest.json
 	run -100 --separate-stderr sb-base-import ws
 	has "$stderr" "schema_version"
-	is "$(count)" 0
+	sed -i 's/"schema_version":2/"schema_version":1/' store/layer-stack/manifest.json
+	world >after
+	same before after
 }
 
 @test "a damaged bound store is refused, saying what is wrong" {
@@ -432,7 +440,7 @@ opened() {
 	has "$stderr" "is inside the cache $T/home/.cache/sb"
 }
 
-@test "the base is readable by its path through a symbolic link to the directory" {
+@test "a link given as the directory stands for what it names" {
 	sample ws && ln -s ws link
 	store store && sb-base-import link >hash
 	is "$(jq -r .workspace_root store/layer-stack/workspace.json)" "$T/ws"
@@ -449,7 +457,7 @@ opened() {
 	pid=$!
 	until grep -q 'stopped by SIGSTOP' trace 2>/dev/null; do sleep 0.02; done
 	printf new >>ws/f
-	kill -CONT "$(pgrep -P $pid)"
+	kill -CONT "$(traced $pid)"
 	wait $pid
 	cmp ws/f "$(tree)/f"
 	sb-stack-show | sb-layer-check
@@ -474,11 +482,16 @@ opened() {
 	pid=$!
 	for i in $(seq 40); do
 		store "store$i" && sb-base-import ws >hash 2>err || fail "$(cat err)" || break
-		run ! grep -r secret "$(tree)/"
+		for name in d l; do
+			f=$(tree)/$name
+			if [ -L "$f" ]; then is "$(readlink "$f")" "$T/outside"
+			elif [ -d "$f" ]; then is "$(cat "$f/f")" inside
+			else [ ! -e "$f" ]; fi || break 2
+		done
 	done
 	kill $pid
-	run ! grep -rl secret "$(cache)"
-	is "$(grep -rl inside "$(cache)" | wc -l | sed 's/^0$/none/')" "$(grep -rl inside "$(cache)" | wc -l)"
+	is "$i" 40
+	run ! grep -r secret "$(cache)"
 }
 
 @test "files that vanish during the walk are as if they had gone before" {
@@ -508,8 +521,6 @@ kill_loop() {
 			whole "$hash" || fail "finished after $call $n" || return
 			is "$(cd "$(cache)" && ls -A | grep -v '^[0-9a-f]*$')" .lock ||
 			    fail "left by $call $n" || return
-			is "$(ls -A store/layer-stack | grep '^\.' | xargs)" ".layer-metadata .storage-writer.lock" ||
-			    is "$(ls -A store/layer-stack | grep -c 'workspace.json$')" 1 || return
 			total=$((total + 1))
 		done
 	done
@@ -568,23 +579,26 @@ full() {
 	    exit $rc'
 }
 
-@test "on a full disk the import is 111, nothing is left, and it works with room" {
-	need root userns
+on_full() {
 	mkdir ws && head -c 3000000 /dev/urandom >ws/big && echo small >ws/f
 	store store
-	run -111 full "-t tmpfs -o size=2m none"
+	run -111 full "$1"
 	has "$(cat err)" "No space left on device"
 	is "$(cat out)" ""
 	is "$(cat left)" "cache/sb/bases/.lock"
 	is "$(cat f)" small
-	rm -rf store ws cache && mkdir ws && head -c 3000000 /dev/urandom >ws/big && echo small >ws/f
-	store store
+}
+
+@test "on a full disk the import is 111, nothing is left, and it works with room" {
+	need root userns
+	on_full "-t tmpfs -o size=2m none"
+}
+
+@test "the same on a full ext4" {
+	need root userns mkfs.ext4
 	truncate -s 2M image && mkfs.ext4 -q -m 0 image
-	run full "-o loop image"
-	[ "$status" != 77 ] || skip "no loop devices"
-	is "$status" 111
-	has "$(cat err)" "No space left on device"
-	is "$(cat left)" "cache/sb/bases/.lock"
+	mkdir m && unshare -m mount -o loop image m 2>/dev/null || skip "no loop devices"
+	on_full "-o loop image"
 }
 
 @test "imports at the same time make one entry and are all bound" {
@@ -613,7 +627,7 @@ full() {
 	pid=$!
 	until grep -q 'stopped by SIGSTOP' trace 2>/dev/null; do sleep 0.02; done
 	store two && sb-base-import ws >second
-	kill -CONT "$(pgrep -P $pid)"
+	kill -CONT "$(traced $pid)"
 	wait $pid
 	same first second
 	is "$(count)" 1
@@ -695,12 +709,12 @@ full() {
 		    sb-base-import ws >hash 3>&- &
 		pid=$!
 		until grep -q 'stopped by SIGSTOP' trace 2>/dev/null; do sleep 0.02; done
-		# With the entry named and not yet linked to it waits, then gives up.
+		# With the entry named and not yet linked to it waits.
 		case $stop in
 		linkat*) sb-base-import -g >out && same out <(ids0) ;;
-		*) is "$(count)" 1 && run -99 sb-base-import -g ;;
+		*) is "$(count)" 1 && run -124 timeout 0.5 sb-base-import -g ;;
 		esac
-		kill -CONT "$(pgrep -P $pid)"
+		kill -CONT "$(traced $pid)"
 		wait $pid
 		kept_equal ws "$(tree)"
 	done
@@ -749,6 +763,7 @@ full() {
 	mkdir -m 777 -p "$XDG_CACHE_HOME/sb" && chmod 777 "$XDG_CACHE_HOME/sb"
 	run -100 --separate-stderr sb-base-import ws
 	has "$stderr" "can be written by others"
+	chmod 755 "$XDG_CACHE_HOME/sb"
 	mkdir $'\xff'
 	run -100 --separate-stderr sb-base-import $'\xff'
 	has "$stderr" "not UTF-8"
@@ -763,4 +778,13 @@ full() {
 	run -111 sh -c 'sb-base-import ws >&-'
 	is "$(sb-base-import ws)" "$(jq -r .base_root_hash two/layer-stack/workspace.json)"
 	run -111 sh -c 'sb-base-import -g >/dev/full'
+}
+
+@test "a cache that belongs to somebody else is refused" {
+	need root
+	mkdir ws && store store
+	mkdir -p "$XDG_CACHE_HOME/sb" && chown 1000 "$XDG_CACHE_HOME/sb"
+	run -100 --separate-stderr sb-base-import ws
+	has "$stderr" "cache $XDG_CACHE_HOME/sb belongs to"
+	run -100 sb-base-import -g
 }

@@ -29,13 +29,16 @@ new_session() {
 	LOWER=${LOWER#:}
 }
 
-# Runs a script of bash in the session's mount, as a real session would.
+# Runs a script of bash in the session's mount, as a real session would. The
+# mount is volatile: else each umount waits for everybody's dirty pages.
 inside() {
-	local u=-m
+	local u=-m work=${U%upper}work
+	rm -rf "$work"
+	mkdir "$work"
 	[ "$(id -u)" = 0 ] || u=-Urm
-	unshare $u bash -euc 'mount -t overlay -o "userxattr,lowerdir=$1,upperdir=$2,workdir=$3" none "$4"
+	unshare $u bash -euc 'mount -t overlay -o "userxattr,volatile,lowerdir=$1,upperdir=$2,workdir=$3" none "$4"
 		cd "$4"; eval "$5"; cd /; umount "$4"' inside \
-	    "$LOWER" "$U" "${U%upper}work" "${U%upper}merged" "$1"
+	    "$LOWER" "$U" "$work" "${U%upper}merged" "$1"
 }
 
 @test "a patch has hunks with three lines of context and marks a missing newline" {
