@@ -97,9 +97,11 @@ be_program(int userns, int alive, const char *id, const char *workspace,
 int
 main(int argc, char **argv)
 {
-	const int spaces = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
-	    CLONE_NEWUTS;
+	const int spaces =
+	    CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
 	static const int passed[] = { SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
+	struct sigaction pass = { .sa_handler = pass_on },
+			 ignore = { .sa_handler = SIG_IGN };
 	int opt, init, userns, status, alive[2];
 	char path[64], *workspace, *cwd;
 	struct session s;
@@ -121,8 +123,7 @@ main(int argc, char **argv)
 	cwd = wanted_cwd(workspace);
 	if (hold_read(s.dirfd, &h) == -1 || (init = hold_open(&h)) == -1)
 		die_sys("session %s does not run", s.id);
-	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)h.pid,
-	    NS_USER_FD);
+	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)h.pid, NS_USER_FD);
 	userns = open(path, O_RDONLY | O_CLOEXEC);
 	if (userns == -1)
 		die_sys("unable to open the namespaces of session %s", s.id);
@@ -131,11 +132,12 @@ main(int argc, char **argv)
 
 	if (pipe2(alive, O_CLOEXEC | O_NONBLOCK) == -1)
 		die_sys("unable to make a pipe");
+	sigemptyset(&pass.sa_mask);
 	for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++)
-		signal(passed[i], pass_on);
+		sigaction(passed[i], &pass, NULL);
 	/* From the terminal the program has these itself. */
-	signal(SIGINT, SIG_IGN);
-	signal(SIGQUIT, SIG_IGN);
+	sigaction(SIGINT, &ignore, NULL);
+	sigaction(SIGQUIT, &ignore, NULL);
 	child = fork();
 	if (child == -1 && errno == ENOMEM)
 		die(EXIT_SYS, "session %s has ended", s.id);
@@ -143,8 +145,8 @@ main(int argc, char **argv)
 		die_sys("unable to fork into session %s", s.id);
 	if (child == 0) {
 		io_drop(&alive[1]);
-		be_program(userns, alive[0], s.id, workspace, cwd,
-		    argv + optind + 1);
+		be_program(
+		    userns, alive[0], s.id, workspace, cwd, argv + optind + 1);
 	}
 	while (waitpid(child, &status, 0) == -1)
 		if (errno != EINTR)

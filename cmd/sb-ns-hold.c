@@ -11,7 +11,8 @@
  *      namespace when we are not root. The init waits until its pid is in the
  *      file hold and its ids are mapped.
  *   4. The init mounts a fresh /proc, makes the user namespace in which
- *      commands will run, and runs setup.
+ *      commands will run, runs setup, and only then offers that namespace to
+ *      sb-ns-enter.
  *   5. Say that we are ready; let go of everything but the lock.
  *
  * Invariant: the lock is held as long as the outer process lives; when it
@@ -47,7 +48,9 @@
 
 static const char usage[] = "sb-ns-hold [-3 fd] session setup...";
 
-enum { FENCE_MS = 30000 };
+enum {
+	FENCE_MS = 30000
+};
 
 static void
 quiet_stdio(void)
@@ -71,11 +74,15 @@ fence(const struct session *s)
 		die_sys("unable to read workspace/%s/hold", s->id);
 	}
 	fd = hold_open(&h);
-	if (fd == -1)
+	if (fd == -1 && errno == ESRCH)
 		return;
+	if (fd == -1)
+		die_sys("unable to look at the earlier holder of session %s",
+		    s->id);
 	if (pidfd_wait(fd, FENCE_MS) == -1)
-		die(EXIT_TIMEOUT, "the processes of the earlier holder of "
-				  "session %s do not end",
+		die(EXIT_TIMEOUT,
+		    "the processes of the earlier holder of "
+		    "session %s do not end",
 		    s->id);
 	io_drop(&fd);
 }
@@ -84,13 +91,12 @@ fence(const struct session *s)
 
 /*
  * The user namespace of commands: they are root in it, but have no power over
- * the mounts, which belong to ours. Pinned by our descriptor NS_USER_FD.
+ * the mounts, which belong to ours. The descriptor pins it.
  */
-static void
-make_user_namespace(bool rootless)
+static int
+make_user_namespace(void)
 {
-	const char *map = rootless ? "0 0 1" : "0 0 65536";
-	int up[2], down[2], fd, pinned;
+	int up[2], down[2], fd;
 	char path[48], byte = 0;
 	pid_t k;
 
@@ -110,27 +116,26 @@ make_user_namespace(bool rootless)
 	io_drop(&up[1]);
 	if (io_read_all(up[0], &byte, 1) != 1)
 		die(EXIT_SYS, "unable to make a user namespace for commands");
-	if (ns_map(k, map, map) == -1)
+	if (ns_map_same(k) == -1)
 		die_sys("unable to map ids");
 	snprintf(path, sizeof path, "/proc/%ld/ns/user", (long)k);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	pinned = fd == -1 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, NS_USER_FD);
-	if (pinned != NS_USER_FD)
+	if (fd == -1)
 		die_sys("unable to pin the user namespace");
-	io_drop(&fd);
 	io_drop(&up[0]);
 	io_drop(&down[0]);
 	io_drop(&down[1]);
 	waitpid(k, NULL, 0);
+	return fd;
 }
 
 __attribute__((noreturn)) static void
-be_init(struct session *s, bool rootless, int go, int report, char **setup)
+be_init(struct session *s, int go, int report, char **setup)
 {
 	struct pollfd parent = { .fd = go, .events = POLLIN };
+	int code, userns;
 	sigset_t child;
 	char byte;
-	int code;
 	pid_t pid;
 
 	if (io_read_all(go, &byte, 1) != 1)
@@ -146,7 +151,7 @@ be_init(struct session *s, bool rootless, int go, int report, char **setup)
 	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
 		NULL) == -1)
 		die_sys("unable to mount a fresh /proc");
-	make_user_namespace(rootless);
+	userns = make_user_namespace();
 	if (setenv("SB_SESSION", s->id, 1) == -1)
 		die(EXIT_SYS, "out of memory");
 	pid = spawn((const char *const *)setup, NULL, 0);
@@ -161,6 +166,10 @@ be_init(struct session *s, bool rootless, int go, int report, char **setup)
 		die_sys("unable to enter /");
 	io_drop(&s->dirfd);
 	io_drop(&s->workfd);
+	/* From here on the session can be entered. */
+	if (dup3(userns, NS_USER_FD, O_CLOEXEC) == -1)
+		die_sys("unable to keep the user namespace");
+	io_drop(&userns);
 	if (io_write_all(report, "\n", 1) == -1)
 		_exit(EXIT_SYS);
 	io_drop(&report);
@@ -180,8 +189,8 @@ be_init(struct session *s, bool rootless, int go, int report, char **setup)
 static pid_t
 clone_init(void)
 {
-	unsigned long flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
-	    CLONE_NEWUTS | SIGCHLD;
+	unsigned long flags =
+	    CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | SIGCHLD;
 
 	if (geteuid() != 0)
 		flags |= CLONE_NEWUSER;
@@ -225,7 +234,6 @@ main(int argc, char **argv)
 {
 	struct session s;
 	struct hold h = { .pid = 0 };
-	bool rootless;
 	int opt, lock, go[2], report[2], ready = -1, status;
 	uint64_t fd;
 	char byte;
@@ -256,7 +264,6 @@ main(int argc, char **argv)
 	if (lock == -1)
 		die_sys("unable to lock session %s", s.id);
 	fence(&s);
-	rootless = geteuid() != 0;
 
 	if (pipe2(go, O_CLOEXEC) == -1 || pipe2(report, O_CLOEXEC) == -1)
 		die_sys("unable to make a pipe");
@@ -275,7 +282,7 @@ main(int argc, char **argv)
 		io_drop(&ready);
 		io_drop(&go[1]);
 		io_drop(&report[0]);
-		be_init(&s, rootless, go[0], report[1], argv + optind + 1);
+		be_init(&s, go[0], report[1], argv + optind + 1);
 	}
 	io_drop(&go[0]);
 	io_drop(&report[1]);

@@ -28,7 +28,9 @@
 
 static const char usage[] = "sb-ns-kill [-s signal] [-t ms] session";
 
-enum { CALM_MS = 200 };
+enum {
+	CALM_MS = 200
+};
 
 static int
 parse_signal(const char *s)

@@ -55,10 +55,11 @@ set_readonly(int fd, bool recursive, bool on)
 	struct mount_attr attr = { .attr_set = on ? MOUNT_ATTR_RDONLY : 0,
 		.attr_clr = on ? 0 : MOUNT_ATTR_RDONLY };
 
-	if (mount_setattr(fd, "", AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0),
-		&attr, sizeof attr) == -1)
-		die_sys("unable to make mounts %s",
-		    on ? "read-only" : "writable");
+	if (mount_setattr(fd, "",
+		AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0), &attr,
+		sizeof attr) == -1)
+		die_sys(
+		    "unable to make mounts %s", on ? "read-only" : "writable");
 }
 
 /* A read-only bind of path on itself. */
@@ -97,8 +98,8 @@ make_proc_safe(void)
 		"/proc/bus", "/proc/fs", "/proc/sysrq-trigger", NULL };
 	static const char *const covered[] = { "/proc/kcore", "/proc/keys",
 		"/proc/key-users", "/proc/timer_list", "/proc/sched_debug",
-		"/proc/kmsg", "/proc/latency_stats", "/proc/acpi",
-		"/proc/scsi", NULL };
+		"/proc/kmsg", "/proc/latency_stats", "/proc/acpi", "/proc/scsi",
+		NULL };
 
 	for (const char *const *p = frozen; *p; p++)
 		freeze(*p);
@@ -116,8 +117,8 @@ make_dev(void)
 	static const char *const device[] = { "null", "zero", "full", "random",
 		"urandom", "tty", NULL };
 	static const char *const link[][2] = { { "/proc/self/fd", "fd" },
-		{ "fd/0", "stdin" }, { "fd/1", "stdout" },
-		{ "fd/2", "stderr" }, { "pts/ptmx", "ptmx" } };
+		{ "fd/0", "stdin" }, { "fd/1", "stdout" }, { "fd/2", "stderr" },
+		{ "pts/ptmx", "ptmx" } };
 	char to[64], from[64];
 
 	put_tmpfs("/tmp", "size=1m,mode=755", MS_NOEXEC);
@@ -192,8 +193,8 @@ main(int argc, char **argv)
 	target = argv[optind + 1];
 
 	umask(0);
-	tree = open_tree(AT_FDCWD, argv[optind],
-	    OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	tree = open_tree(
+	    AT_FDCWD, argv[optind], OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (tree == -1 || root == -1)
 		die_sys("unable to open %s", argv[optind]);

@@ -72,8 +72,7 @@ main(int argc, char **argv)
 		if (!runs(&s) && session_start(&s) == -1)
 			die_sys("unable to start session %s", s.id);
 		if (lock_fd(s.gatefd, false, 0) == -1)
-			die_sys("unable to share the gate of session %s",
-			    s.id);
+			die_sys("unable to share the gate of session %s", s.id);
 	}
 	if (fcntl(s.gatefd, F_SETFD, 0) == -1)
 		die_sys("unable to hand the gate on");

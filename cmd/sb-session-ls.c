@@ -32,9 +32,10 @@ print(const struct session *s)
 
 	buf_addc(&b, '{');
 	out_str(&b, "workspace_session_id", s->id);
-	out_str(&b, "state", running == 1 ? "running" :
-		    running == 0	  ? "parked" :
-					    "unknown");
+	out_str(&b, "state",
+	    running == 1       ? "running"
+		: running == 0 ? "parked"
+			       : "unknown");
 	if (manifest_read(s->dirfd, "lease", &m, &why) == 0 && m.n > 0) {
 		out_num(&b, "manifest_version", m.version);
 		out_num(&b, "layer_count", m.n);

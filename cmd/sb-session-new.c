@@ -37,7 +37,9 @@
 
 static const char usage[] = "sb-session-new";
 
-enum { LOCK_MS = 30000 };
+enum {
+	LOCK_MS = 30000
+};
 
 static struct session s = { .workfd = -1, .dirfd = -1, .gatefd = -1 };
 static char new_name[ID_MAX + 8];
@@ -82,8 +84,9 @@ take_lease(int stackfd, struct manifest *m)
 		die(EXIT_SYS, "unable to read %s: %s", STACK_MANIFEST,
 		    why ? why : strerror(errno));
 	if (m->n == 0)
-		die(EXIT_USAGE, "the store has no base: import a directory "
-				"with sb-base-import");
+		die(EXIT_USAGE,
+		    "the store has no base: import a directory "
+		    "with sb-base-import");
 	manifest_format(m, &text);
 	if (stage_file(s.dirfd, "lease", text.data, text.len, 0600) == -1)
 		die_sys("unable to write the lease");

@@ -20,8 +20,8 @@ int
 hold_write(int dirfd, const struct hold *h)
 {
 	char line[64];
-	int n = snprintf(line, sizeof line, "%ld %" PRIu64 "\n", (long)h->pid,
-	    h->start);
+	int n = snprintf(
+	    line, sizeof line, "%ld %" PRIu64 "\n", (long)h->pid, h->start);
 
 	return stage_file_nosync(dirfd, "hold", line, (size_t)n, 0600);
 }
@@ -87,10 +87,16 @@ hold_open(const struct hold *h)
 	uint64_t start;
 	int fd = sys_pidfd_open(h->pid);
 
-	if (fd == -1)
+	if (fd == -1) {
+		/* The number may be that of a thread by now, pidfd_open(2). */
+		if (errno == EINVAL || errno == ENOENT)
+			errno = ESRCH;
 		return -1;
+	}
 	/* Looked up after the pidfd: now the number cannot change hands. */
-	if (ns_start_time(h->pid, &start) == -1 || start != h->start) {
+	if (ns_start_time(h->pid, &start) == -1) {
+		io_drop(&fd);
+	} else if (start != h->start) {
 		io_drop(&fd);
 		errno = ESRCH;
 	}
@@ -137,6 +143,45 @@ ns_map(pid_t pid, const char *uid_map, const char *gid_map)
 		return -1;
 	snprintf(path, sizeof path, "/proc/%ld/gid_map", (long)pid);
 	return write_proc(path, gid_map);
+}
+
+/* Appends a map of each range of ids in file to itself. */
+static int
+same_ids(const char *file, struct buf *map)
+{
+	struct buf own = BUF_INIT;
+	char *line, *save = NULL;
+	uintmax_t first, count;
+	int rc = -1;
+
+	if (io_read_file_at(AT_FDCWD, file, &own, 1 << 16) == -1)
+		goto out;
+	/* user_namespaces(7): our id, the id outside, how many. */
+	for (line = strtok_r(own.data, "\n", &save); line;
+	    line = strtok_r(NULL, "\n", &save)) {
+		errno = EINVAL;
+		if (sscanf(line, "%ju %*u %ju", &first, &count) != 2)
+			goto out;
+		buf_addf(map, "%ju %ju %ju\n", first, first, count);
+	}
+	rc = 0;
+out:
+	buf_release(&own);
+	return rc;
+}
+
+int
+ns_map_same(pid_t pid)
+{
+	struct buf uid = BUF_INIT, gid = BUF_INIT;
+	int rc = -1;
+
+	if (same_ids("/proc/self/uid_map", &uid) == 0 &&
+	    same_ids("/proc/self/gid_map", &gid) == 0)
+		rc = ns_map(pid, buf_str(&uid), buf_str(&gid));
+	buf_release(&uid);
+	buf_release(&gid);
+	return rc;
 }
 
 int

@@ -12,7 +12,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Descriptor in the init that pins the user namespace of commands. */
+/*
+ * Descriptor in the init that pins the user namespace of commands. It appears
+ * when the session is ready: before, nobody can enter it half made.
+ */
 #define NS_USER_FD 20
 
 struct hold {
@@ -27,7 +30,7 @@ int hold_read(int dirfd, struct hold *h);
 
 /*
  * A pidfd of the recorded init; ESRCH when it is gone, also when its number
- * now belongs to somebody else.
+ * now belongs to somebody else. Any other errno: it may live.
  */
 int hold_open(const struct hold *h);
 
@@ -39,6 +42,9 @@ int ns_start_time(pid_t pid, uint64_t *out);
 
 /* Writes setgroups (deny), uid_map and gid_map of a process as its parent. */
 int ns_map(pid_t pid, const char *uid_map, const char *gid_map);
+
+/* The same with every id that we have, each as itself. */
+int ns_map_same(pid_t pid);
 
 /* Enters a new user namespace in which we are root over our own files. */
 int ns_own_user(void);

@@ -16,7 +16,9 @@ static const char *const pairs[][2] = {
 	{ "redirect_dir", "nofollow" },
 };
 
-enum { NPAIRS = sizeof pairs / sizeof pairs[0] };
+enum {
+	NPAIRS = sizeof pairs / sizeof pairs[0]
+};
 
 static void
 fd_path(char out[40], int fd)
@@ -94,8 +96,7 @@ by_context(const int *layer, size_t n, int upper, int work, int target,
 	if (set_upper(fs, upper, work) == -1 ||
 	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == -1)
 		goto out;
-	mnt = fsmount(fs, FSMOUNT_CLOEXEC,
-	    upper == -1 ? MOUNT_ATTR_RDONLY : 0);
+	mnt = fsmount(fs, FSMOUNT_CLOEXEC, upper == -1 ? MOUNT_ATTR_RDONLY : 0);
 	if (mnt == -1)
 		goto out;
 	rc = move_mount(mnt, "", target, "",
@@ -135,8 +136,8 @@ by_page(const int *layer, size_t n, int upper, int work, int target)
 		errno = E2BIG;
 		goto out;
 	}
-	rc = mount("overlay", path, "overlay", upper == -1 ? MS_RDONLY : 0,
-	    o.data);
+	rc = mount(
+	    "overlay", path, "overlay", upper == -1 ? MS_RDONLY : 0, o.data);
 out:
 	buf_release(&o);
 	return rc;
@@ -154,14 +155,14 @@ overlay_mount(const int *layer, size_t n, int upper, int work, int target,
 		return -1;
 	}
 	if (way == OVERLAY_AUTO || way == OVERLAY_FD) {
-		rc = by_context(layer, n, upper, work, target, true, &unknown,
-		    text);
+		rc = by_context(
+		    layer, n, upper, work, target, true, &unknown, text);
 		if (rc == 0 || way == OVERLAY_FD || !unknown)
 			return rc;
 	}
 	if (way != OVERLAY_PAGE) {
-		rc = by_context(layer, n, upper, work, target, false, &unknown,
-		    text);
+		rc = by_context(
+		    layer, n, upper, work, target, false, &unknown, text);
 		if (rc == 0 || way == OVERLAY_STRING || !unknown)
 			return rc;
 	}

@@ -202,8 +202,9 @@ path_rm_tree(int dirfd, const char *name)
 	if (fd == -1 && errno == EACCES && fchmodat(dirfd, name, 0700, 0) == 0)
 		fd = openat(dirfd, name,
 		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	/* Somebody else may be removing it as well. */
 	if (fd == -1)
-		return -1;
+		return errno == ENOENT ? 0 : -1;
 	if (fstat(fd, &st) == 0 && (st.st_mode & 0700) != 0700 &&
 	    fchmod(fd, (st.st_mode & 07777) | 0700) == -1)
 		goto out;
@@ -213,6 +214,8 @@ path_rm_tree(int dirfd, const char *name)
 		if (path_rm_tree(fd, v.name[i]) == -1)
 			goto out;
 	rc = unlinkat(dirfd, name, AT_REMOVEDIR);
+	if (rc == -1 && errno == ENOENT)
+		rc = 0;
 out:
 	names_release(&v);
 	io_drop(&fd);

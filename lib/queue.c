@@ -17,8 +17,9 @@
 
 /* Calls fn for each ticket below limit; stops at a failure. */
 static int
-each(int dirfd, uint64_t limit, int (*fn)(int dirfd, const char *name,
-    uint64_t number, void *arg), void *arg)
+each(int dirfd, uint64_t limit,
+    int (*fn)(int dirfd, const char *name, uint64_t number, void *arg),
+    void *arg)
 {
 	struct names v = NAMES_INIT;
 	int rc = 0;

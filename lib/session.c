@@ -19,12 +19,14 @@
 #include "store.h"
 #include "sys.h"
 
-enum { END_MS = 30000 };
+enum {
+	END_MS = 30000
+};
 
 int
 session_open(struct session *s, const char *id)
 {
-	*s = (struct session){ .workfd = -1, .dirfd = -1, .gatefd = -1 };
+	*s = (struct session)SESSION_INIT;
 	if (!id_is_valid(id)) {
 		errno = EINVAL;
 		return -1;
@@ -121,8 +123,9 @@ out:
 	return rc;
 }
 
-int
-session_stop(struct session *s)
+/* Kills the recorded init and waits for its end; without one, success. */
+static int
+end_init(const struct session *s)
 {
 	struct hold h;
 	int fd, rc;
@@ -136,14 +139,30 @@ session_stop(struct session *s)
 	rc = sys_pidfd_send_signal(fd, SIGKILL);
 	if (rc == 0)
 		rc = pidfd_wait(fd, END_MS);
+	else if (errno == ESRCH)
+		rc = 0;
 	io_drop(&fd);
-	if (rc == -1)
-		return errno == ESRCH ? 0 : -1;
-	fd = lock_take(s->dirfd, "lock", true, END_MS);
-	if (fd == -1)
-		return -1;
-	io_drop(&fd);
-	return 0;
+	return rc;
+}
+
+int
+session_stop(struct session *s)
+{
+	enum { STEP_MS = 100 };
+
+	/*
+	 * A holder that is being started has the lock before it records its
+	 * init: look again until the lock is ours.
+	 */
+	for (int ms = 0; ms < END_MS; ms += STEP_MS) {
+		if (end_init(s) == -1)
+			return -1;
+		s->lockfd = lock_take(s->dirfd, "lock", true, STEP_MS);
+		if (s->lockfd != -1 || errno != ETIMEDOUT)
+			break;
+	}
+	/* Its init is recorded by now, if it got that far. */
+	return s->lockfd == -1 ? -1 : end_init(s);
 }
 
 int
@@ -161,12 +180,16 @@ session_has_leftovers(const struct session *s)
 	return ns_has_leftovers(h.pid);
 }
 
-/* Beginnings and ends that were killed, .new.ID and .end.ID, gate not held. */
-static void
-sweep(int workfd)
+/*
+ * The gate tells whether somebody is at work in .new.ID or .end.ID: held from
+ * the first to the last file of it. It is taken, not asked for, so that a
+ * beginning cannot start in a directory that is about to go.
+ */
+void
+session_sweep(int workfd)
 {
 	struct names v = NAMES_INIT;
-	int fd;
+	int fd, gate;
 
 	if (names_read(workfd, &v) == -1)
 		return;
@@ -174,8 +197,12 @@ sweep(int workfd)
 		if (v.name[i][0] != '.')
 			continue;
 		fd = path_open(workfd, v.name[i], O_RDONLY | O_DIRECTORY, 0);
-		if (fd != -1 && lock_is_held(fd, "gate") == 0)
+		if (fd == -1)
+			continue;
+		gate = gate_take(fd, "gate", true, 0);
+		if (gate != -1)
 			path_rm_tree(workfd, v.name[i]);
+		io_drop(&gate);
 		io_drop(&fd);
 	}
 	names_release(&v);
@@ -184,14 +211,20 @@ sweep(int workfd)
 int
 session_remove(struct session *s)
 {
+	static const char *const large[] = { "upper", "work", "merge",
+		"merged" };
 	char end[ID_MAX + 8];
 
 	snprintf(end, sizeof end, ".end.%s", s->id);
 	if (renameat(s->workfd, s->id, s->workfd, end) == -1 ||
 	    stage_sync_dir(s->workfd, ".") == -1)
 		return -1;
-	if (path_rm_tree(s->workfd, end) == -1)
+	/* The gate goes last: until then nobody else sweeps here. */
+	for (size_t i = 0; i < sizeof large / sizeof large[0]; i++)
+		if (path_rm_tree(s->dirfd, large[i]) == -1)
+			return -1;
+	if (path_rm_tree(s->workfd, end) == -1 && errno != ENOTEMPTY)
 		return -1;
-	sweep(s->workfd);
+	session_sweep(s->workfd);
 	return 0;
 }

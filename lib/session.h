@@ -17,7 +17,10 @@ struct session {
 	int workfd; /* the directory workspace */
 	int dirfd; /* workspace/ID */
 	int gatefd; /* the gate, or -1 */
+	int lockfd; /* the lock, after session_stop, or -1 */
 };
+
+#define SESSION_INIT { .workfd = -1, .dirfd = -1, .gatefd = -1, .lockfd = -1 }
 
 /* ENOENT: no such session. EINVAL: not an id. */
 int session_open(struct session *s, const char *id);
@@ -34,7 +37,11 @@ int session_is_running(const struct session *s);
  */
 int session_start(struct session *s);
 
-/* Ends the holder and waits until the last process is gone. */
+/*
+ * Ends the holder and waits until the last process is gone; also one that is
+ * just starting, left behind by a starter that was killed. Keeps the lock, so
+ * that no other can come. The gate is held exclusively.
+ */
 int session_stop(struct session *s);
 
 /* Are there processes that ended commands left behind? */
@@ -45,6 +52,10 @@ int session_has_leftovers(const struct session *s);
  * ends and failed beginnings left.
  */
 int session_remove(struct session *s);
+
+/* Removes what killed beginnings and ends left below the directory workspace.
+ * Failure leaves it for the next one. */
+void session_sweep(int workfd);
 
 /*
  * Path of the workspace, from workspace.json: the directory that was
