@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sb-layer-list: list what a list of layers shows in a directory. Shape:
- * filter; ids in, change records out, FROM being the layer that shows it.
+ * filter; ids in, newest first, change records out, FROM being the layer that
+ * shows the entry.
+ *
+ * The layers are read through lib/view, so the answer is that of a mount of
+ * them. Nothing is printed before it is known that there is such a directory;
+ * when there is none, a refusal with code 1 says so to whoever reads.
  */
-#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -67,7 +71,7 @@ list(struct view *v, const char *dir)
 	struct node n;
 
 	if (view_list(v, dir, &names) == -1)
-		die_sys("unable to list %s", dir);
+		die_sys("unable to list /%s in the layers", dir);
 	for (size_t i = 0; i < names.n; i++) {
 		buf_cut(&path, 0);
 		buf_addf(&path, "%s%s%s", dir, *dir ? "/" : "", names.name[i]);
@@ -75,6 +79,16 @@ list(struct view *v, const char *dir)
 			die_sys("unable to look up %s", path.data);
 		print(v, path.data, &n);
 	}
+}
+
+static void
+refuse(const char *dir, const char *why)
+{
+	struct buf b = BUF_INIT;
+
+	buf_addf(&b, "%s: %s", dir, why);
+	rec_refuse('\0', EXIT_NO, b.data);
+	die(EXIT_NO, "%s", b.data);
 }
 
 int
@@ -110,8 +124,9 @@ main(int argc, char **argv)
 		die_sys("unable to open layer %s", ids.id[bad]);
 	if (view_get(v, dir, &n) == -1)
 		die_sys("unable to look up %s", dir);
-	if (n.kind != NODE_DIR && (ids.n > 0 || *dir != 0))
-		die(EXIT_NO, "%s: %s", dir,
+	/* No layers show no root, but listing nothing is no mistake. */
+	if (n.kind != NODE_DIR && (ids.n > 0 || *dir != '\0'))
+		refuse(dir,
 		    n.kind == NODE_ABSENT ? "no such directory"
 					  : "not a directory");
 	if (ids.n > 0 && recursive) {

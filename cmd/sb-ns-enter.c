@@ -36,13 +36,34 @@
 
 static const char usage[] = "sb-ns-enter session prog...";
 
+static const int passed[] = { SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1,
+	SIGUSR2 };
+
 static pid_t child;
 
+/* What the terminal sends, it sends to the program as well. */
 static void
-pass_on(int sig)
+pass_on(int sig, siginfo_t *info, void *context)
 {
-	if (child > 0)
+	(void)context;
+	if (info->si_code != SI_KERNEL)
 		kill(child, sig);
+}
+
+/* Blocked until there is a child to pass them to. */
+static void
+catch_signals(sigset_t *set)
+{
+	struct sigaction sa = { .sa_sigaction = pass_on,
+		.sa_flags = SA_SIGINFO | SA_RESTART };
+
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++)
+		sigaddset(set, passed[i]);
+	sigprocmask(SIG_BLOCK, set, NULL);
+	sigemptyset(&sa.sa_mask);
+	for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++)
+		sigaction(passed[i], &sa, NULL);
 }
 
 /* The directory we are in, when the session has it too. */
@@ -99,13 +120,11 @@ main(int argc, char **argv)
 {
 	const int spaces =
 	    CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
-	static const int passed[] = { SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
-	struct sigaction pass = { .sa_handler = pass_on },
-			 ignore = { .sa_handler = SIG_IGN };
 	int opt, init, userns, status, alive[2];
 	char path[64], *workspace, *cwd;
 	struct session s;
 	struct hold h;
+	sigset_t set;
 
 	err_init();
 	while ((opt = getopt(argc, argv, "+h")) != -1) {
@@ -125,6 +144,8 @@ main(int argc, char **argv)
 		die_sys("session %s does not run", s.id);
 	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)h.pid, NS_USER_FD);
 	userns = open(path, O_RDONLY | O_CLOEXEC);
+	if (userns == -1 && errno == ENOENT && pidfd_wait(init, 0) == -1)
+		die(EXIT_BUSY, "session %s is being started", s.id);
 	if (userns == -1)
 		die_sys("unable to open the namespaces of session %s", s.id);
 	if (setns(init, spaces | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) == -1)
@@ -132,12 +153,7 @@ main(int argc, char **argv)
 
 	if (pipe2(alive, O_CLOEXEC | O_NONBLOCK) == -1)
 		die_sys("unable to make a pipe");
-	sigemptyset(&pass.sa_mask);
-	for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++)
-		sigaction(passed[i], &pass, NULL);
-	/* From the terminal the program has these itself. */
-	sigaction(SIGINT, &ignore, NULL);
-	sigaction(SIGQUIT, &ignore, NULL);
+	catch_signals(&set);
 	child = fork();
 	if (child == -1 && errno == ENOMEM)
 		die(EXIT_SYS, "session %s has ended", s.id);
@@ -148,6 +164,7 @@ main(int argc, char **argv)
 		be_program(
 		    userns, alive[0], s.id, workspace, cwd, argv + optind + 1);
 	}
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
 	while (waitpid(child, &status, 0) == -1)
 		if (errno != EINTR)
 			die_sys("unable to wait");

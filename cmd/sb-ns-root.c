@@ -4,7 +4,7 @@
  * Shape: sink; changes the mounts of its own namespace, once.
  *
  *   1. Keep hold of the tree that is mounted at "tree".
- *   2. Make everything read-only.
+ *   2. Make everything read-only and without devices, but the fresh /proc.
  *   3. Private and empty: /tmp, /var/tmp, /run, $HOME, /dev with the devices
  *      that every program expects and terminals of its own.
  *   4. The fresh /proc: what of it writes to the host's kernel becomes
@@ -49,17 +49,18 @@ put_tmpfs(const char *path, const char *options, unsigned long flags)
 		die_sys("unable to mount a private %s", path);
 }
 
+/* mount_setattr(2) on the mount at path, or on that of the open fd (""). */
 static void
-set_readonly(int fd, bool recursive, bool on)
+set_attr(int fd, const char *path, bool recursive, uint64_t set, uint64_t clear)
 {
-	struct mount_attr attr = { .attr_set = on ? MOUNT_ATTR_RDONLY : 0,
-		.attr_clr = on ? 0 : MOUNT_ATTR_RDONLY };
+	struct mount_attr attr = { .attr_set = set, .attr_clr = clear };
 
-	if (mount_setattr(fd, "",
-		AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0), &attr,
-		sizeof attr) == -1)
-		die_sys(
-		    "unable to make mounts %s", on ? "read-only" : "writable");
+	if (mount_setattr(fd, path,
+		AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW |
+		    (recursive ? AT_RECURSIVE : 0),
+		&attr, sizeof attr) == -1)
+		die_sys("unable to make %s %s", *path ? path : "the workspace",
+		    set ? "read-only" : "usable");
 }
 
 /* A read-only bind of path on itself. */
@@ -130,6 +131,7 @@ make_dev(void)
 		fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (fd == -1 || mount(from, to, NULL, MS_BIND, NULL) == -1)
 			die_sys("unable to bind %s", from);
+		set_attr(AT_FDCWD, to, false, 0, MOUNT_ATTR_NODEV);
 		io_drop(&fd);
 	}
 	if (mkdir("/tmp/pts", 0755) == -1 || mkdir("/tmp/shm", 01777) == -1)
@@ -171,13 +173,31 @@ make_path(const char *path)
 	free(copy);
 }
 
+/* Every program gets the home that it expects, also one below /tmp. */
+static void
+make_home(const char *home)
+{
+	struct stat root, st;
+
+	if (!home || home[0] != '/')
+		return;
+	if (!is_dir(home) &&
+	    (path_is_below(home, "/tmp") || path_is_below(home, "/run") ||
+		path_is_below(home, "/var/tmp")))
+		make_path(home);
+	/* However "/" is spelt, it stays what it is. */
+	if (is_dir(home) && stat(home, &st) == 0 && stat("/", &root) == 0 &&
+	    (st.st_dev != root.st_dev || st.st_ino != root.st_ino))
+		put_tmpfs(home, "mode=700", 0);
+}
+
 int
 main(int argc, char **argv)
 {
-	const char *home = getenv("HOME"), *target;
+	const char *target;
 	const char **masks = xcalloc((size_t)argc, sizeof *masks);
 	size_t nmasks = 0;
-	int opt, tree, root, to;
+	int opt, tree, to;
 
 	err_init();
 	while ((opt = getopt(argc, argv, "+m:h")) != -1) {
@@ -195,22 +215,18 @@ main(int argc, char **argv)
 	umask(0);
 	tree = open_tree(
 	    AT_FDCWD, argv[optind], OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (tree == -1 || root == -1)
+	if (tree == -1)
 		die_sys("unable to open %s", argv[optind]);
-	set_readonly(root, true, true);
-	set_readonly(tree, false, false);
+	set_attr(AT_FDCWD, "/", true, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV, 0);
+	set_attr(tree, "", false, 0, MOUNT_ATTR_RDONLY);
+	set_attr(AT_FDCWD, "/proc", false, 0, MOUNT_ATTR_RDONLY);
 
 	make_dev();
 	put_tmpfs("/tmp", "mode=1777", 0);
 	put_tmpfs("/run", "mode=755", 0);
 	if (is_dir("/var/tmp"))
 		put_tmpfs("/var/tmp", "mode=1777", 0);
-	if (home && home[0] == '/' && home[1] != '\0' && !is_dir(home) &&
-	    path_is_below(home + 1, "tmp"))
-		make_path(home);
-	if (home && home[0] == '/' && home[1] != '\0' && is_dir(home))
-		put_tmpfs(home, "mode=700", 0);
+	make_home(getenv("HOME"));
 	make_proc_safe();
 	for (size_t i = 0; i < nmasks; i++)
 		if (is_dir(masks[i]))

@@ -3,11 +3,12 @@
  * sb-session-new: make a session over the current stack. Shape: sink; prints
  * the session's id.
  *
- *   1. Make workspace/.new.ID, its gate held exclusively.
+ *   1. Make workspace/.new.ID, its gate held exclusively, and in it the
+ *      directories of an overlay.
  *   2. Under the shared stack lock read the manifest and write it as the
  *      lease: no layer of it can go from now on.
- *   3. Make the overlay's directories, the upperdir with owner, mode and
- *      xattrs of the directory that it covers.
+ *   3. Give the upperdir owner, mode and xattrs of the directory that it
+ *      covers.
  *   4. Rename to workspace/ID; start the holder.
  *
  * What a killed run leaves under a dot name goes with the next end of a
@@ -38,20 +39,25 @@
 static const char usage[] = "sb-session-new";
 
 enum {
-	LOCK_MS = 30000
+	LOCK_MS = 30000,
+	TRIES = 100
 };
 
-static struct session s = { .workfd = -1, .dirfd = -1, .gatefd = -1 };
+static struct session s = SESSION_INIT;
 static char new_name[ID_MAX + 8];
-static bool finished;
+static bool visible, finished;
 
 static void
 undo(void)
 {
-	if (finished || s.dirfd == -1)
+	if (finished)
 		return;
+	if (!visible)
+		if (session_stop(&s) == -1)
+		warn_sys("unable to end the processes of session %s", s.id);
 	path_rm_tree(s.workfd, new_name);
-	path_rm_tree(s.workfd, s.id);
+	else if (session_stop(&s) == 0)
+		session_remove(&s);
 }
 
 static void
@@ -66,6 +72,30 @@ make_id(void)
 	snprintf(s.id, sizeof s.id, "%06" PRIx32 "%016" PRIx64, r & 0xffffff,
 	    (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec);
 	snprintf(new_name, sizeof new_name, ".new.%s", s.id);
+}
+
+/*
+ * An end that sweeps may take the new directory for a rest before its gate is
+ * ours: then the next one.
+ */
+static void
+make_place(void)
+{
+	for (int i = 0; i < TRIES; i++) {
+		make_id();
+		if (mkdirat(s.workfd, new_name, 0700) == -1)
+			die_sys("unable to make workspace/%s", new_name);
+		s.dirfd =
+		    path_open(s.workfd, new_name, O_RDONLY | O_DIRECTORY, 0);
+		if (s.dirfd != -1)
+			s.gatefd = gate_take(s.dirfd, "gate", true, 0);
+		if (s.gatefd != -1)
+			return;
+		if (errno != ENOENT && errno != EAGAIN)
+			break;
+		io_drop(&s.dirfd);
+	}
+	die_sys("unable to take the gate of the new session %s", s.id);
 }
 
 static void
@@ -95,16 +125,12 @@ take_lease(int stackfd, struct manifest *m)
 }
 
 static void
-make_dirs(int stackfd, const struct manifest *m)
+dress_upper(int stackfd, const struct manifest *m)
 {
 	struct buf xattrs = BUF_INIT;
 	struct stat st;
 	int from, to;
 
-	if (mkdirat(s.dirfd, "upper", 0700) == -1 ||
-	    mkdirat(s.dirfd, "work", 0700) == -1 ||
-	    mkdirat(s.dirfd, "merged", 0700) == -1)
-		die_sys("unable to make the session's directories");
 	from = stack_open_layer(stackfd, m->id[0]);
 	if (from == -1)
 		die_sys("unable to open layer %s", m->id[0]);
@@ -136,20 +162,21 @@ main(int argc, char **argv)
 
 	stackfd = store_open_stack();
 	s.workfd = store_open_workspace();
-	make_id();
-	if (mkdirat(s.workfd, new_name, 0700) == -1)
-		die_sys("unable to make workspace/%s", new_name);
-	s.dirfd = path_open(s.workfd, new_name, O_RDONLY | O_DIRECTORY, 0);
-	if (s.dirfd == -1 || atexit(undo) != 0)
-		die_sys("unable to open workspace/%s", new_name);
-	s.gatefd = gate_take(s.dirfd, "gate", true, 0);
-	if (s.gatefd == -1)
-		die_sys("unable to take the gate of the new session");
+	make_place();
+	if (atexit(undo) != 0)
+		die(EXIT_SYS, "out of memory");
+	/* Before the lease, whose sync takes them along. */
+	if (mkdirat(s.dirfd, "upper", 0700) == -1 ||
+	    mkdirat(s.dirfd, "work", 0700) == -1 ||
+	    mkdirat(s.dirfd, "merged", 0700) == -1)
+		die_sys("unable to make the directories of session %s", s.id);
 	take_lease(stackfd, &m);
-	make_dirs(stackfd, &m);
-	if (renameat(s.workfd, new_name, s.workfd, s.id) == -1 ||
-	    stage_sync_dir(s.workfd, ".") == -1)
+	dress_upper(stackfd, &m);
+	if (renameat(s.workfd, new_name, s.workfd, s.id) == -1)
 		die_sys("unable to put session %s in place", s.id);
+	visible = true;
+	if (stage_sync_dir(s.workfd, ".") == -1)
+		die_sys("unable to sync workspace/");
 	if (session_start(&s) == -1)
 		die_sys("unable to start session %s", s.id);
 	puts(s.id);

@@ -69,7 +69,10 @@ set_upper(int fs, int upper, int work)
 	return fsconfig(fs, FSCONFIG_SET_STRING, "workdir", path, 0);
 }
 
-/* *unknown is set when the kernel does not know this way at all. */
+/*
+ * *unknown is set when the kernel may not know this way at all: before 6.5 it
+ * takes any name and objects only when the mount is made.
+ */
 static int
 by_context(const int *layer, size_t n, int upper, int work, int target,
     bool by_fd, bool *unknown, struct buf *text)
@@ -82,7 +85,7 @@ by_context(const int *layer, size_t n, int upper, int work, int target,
 		return -1;
 	for (size_t i = 0; i < n; i++)
 		if (add_layer(fs, layer[i], by_fd) == -1) {
-			*unknown = i == 0 && errno == EINVAL;
+			*unknown = errno == EINVAL;
 			goto out;
 		}
 	if (fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL, 0) == -1)
@@ -94,15 +97,17 @@ by_context(const int *layer, size_t n, int upper, int work, int target,
 		    errno != EINVAL)
 			goto out;
 	if (set_upper(fs, upper, work) == -1 ||
-	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == -1)
+	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == -1) {
+		*unknown = !by_fd && errno == EINVAL;
 		goto out;
+	}
 	mnt = fsmount(fs, FSMOUNT_CLOEXEC, upper == -1 ? MOUNT_ATTR_RDONLY : 0);
 	if (mnt == -1)
 		goto out;
 	rc = move_mount(mnt, "", target, "",
 	    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 out:
-	if (rc == -1 && !*unknown)
+	if (rc == -1)
 		explain(fs, text);
 	io_drop(&mnt);
 	io_drop(&fs);
@@ -143,6 +148,24 @@ out:
 	return rc;
 }
 
+/* overlayfs takes no single layer without an upperdir. */
+static int
+bind_one(int layer, int target)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+	int mnt, rc = -1;
+
+	mnt = open_tree(
+	    layer, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	if (mnt == -1)
+		return -1;
+	if (mount_setattr(mnt, "", AT_EMPTY_PATH, &attr, sizeof attr) == 0)
+		rc = move_mount(mnt, "", target, "",
+		    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+	io_drop(&mnt);
+	return rc;
+}
+
 int
 overlay_mount(const int *layer, size_t n, int upper, int work, int target,
     enum overlay_way way, struct buf *text)
@@ -154,6 +177,8 @@ overlay_mount(const int *layer, size_t n, int upper, int work, int target,
 		errno = E2BIG;
 		return -1;
 	}
+	if (n == 1 && upper == -1)
+		return bind_one(layer[0], target);
 	if (way == OVERLAY_AUTO || way == OVERLAY_FD) {
 		rc = by_context(
 		    layer, n, upper, work, target, true, &unknown, text);
@@ -161,6 +186,7 @@ overlay_mount(const int *layer, size_t n, int upper, int work, int target,
 			return rc;
 	}
 	if (way != OVERLAY_PAGE) {
+		buf_cut(text, 0);
 		rc = by_context(
 		    layer, n, upper, work, target, false, &unknown, text);
 		if (rc == 0 || way == OVERLAY_STRING || !unknown)

@@ -25,7 +25,7 @@ enum overlay_way {
 /*
  * Mounts the n layers (descriptors of directories, newest first, at most 500)
  * on the directory target; upper and work are descriptors, both -1 for a
- * read-only mount. On failure -1 with errno, and text, if the kernel gave any,
+ * read-only mount; one layer alone is then bound, as it is. On failure -1 with errno, and text, if the kernel gave any,
  * is its own explanation.
  */
 int overlay_mount(const int *layer, size_t n, int upper, int work, int target,

@@ -148,7 +148,9 @@ end_init(const struct session *s)
 int
 session_stop(struct session *s)
 {
-	enum { STEP_MS = 100 };
+	enum {
+		STEP_MS = 100
+	};
 
 	/*
 	 * A holder that is being started has the lock before it records its

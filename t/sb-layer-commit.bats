@@ -69,7 +69,7 @@ untouched() {
 	printf x >"up/$odd/f"
 	printf '' >"up/-rf/-e"
 	printf '%070000d' 1 >up/big
-	ln -s $'-\n\xfe t' "up/$odd/l"
+	ln -s -- $'-\n\xfe t' "up/$odd/l"
 	ln -s nowhere up/dangling
 	ln up/big up/hard
 	touch up/ro/f
@@ -275,11 +275,8 @@ untouched() {
 }
 
 @test "a tree of 2000 levels with few descriptors" {
-	(
-		cd up
-		for _ in {1..2000}; do mkdir d && cd -P d; done
-		touch f
-	)
+	mkdir -p "up/$(printf 'd/%.0s' {1..2000})"
+	touch "up/$(printf 'd/%.0s' {1..2000})f"
 	sb-layer-scan up >in
 	(ulimit -n 64; sb-layer-commit -C up <in >id)
 	sb-layer-scan "$S/layers/$(cat id)" >again

@@ -26,7 +26,7 @@
 #include "path.h"
 
 enum {
-	DEPTH = 4,
+	DEPTH = 3,
 	OPS = 25
 };
 

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+bats_require_minimum_version 1.5.0
+load lib
+
+start() {
+	need overlay userns
+	mkdir -p ws; echo base >ws/f
+	make_store
+	s=$(sb-session-new)
+}
+
+@test "ending drops changes and the directory; twice is 1" {
+	start
+	sb-run "$s" sh -c 'echo 2 >f'
+	sb-session-end "$s"
+	is "$(ls -A "$SB_STORE/workspace")" ""
+	is "$(sb-stack-version)" 1
+	run -1 sb-session-end "$s"
+	run -1 sb-session-end ../..
+}
+
+@test "killed midway, the next end of any session removes the rest" {
+	need strace
+	start
+	t=$(sb-session-new)
+	sb-run "$s" sh -c 'mkdir -p a/b; echo 1 >a/b/c'
+	FOLLOW='' kill_at unlinkat 2 sb-session-end "$s" 2>/dev/null || :
+	is "$(sb-session-ls | head -n 1)" "$t"
+	[ -n "$(ls -A "$SB_STORE/workspace" | grep '^\.end')" ]
+	sb-session-end "$t"
+	is "$(ls -A "$SB_STORE/workspace")" ""
+}
+
+@test "eight ends at once: one ends it, the others say that it is gone or in use" {
+	start
+	for i in 1 2 3 4 5 6 7 8; do
+		(rc=0; sb-session-end -t 5000 "$s" 2>/dev/null || rc=$?; echo $rc) >rc.$i 3>&- &
+	done
+	wait
+	is "$(cat rc.* | grep -cx 0)" 1
+	is "$(cat rc.* | grep -cvx '[01]' || :)" 0
+}
