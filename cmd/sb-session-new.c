@@ -53,9 +53,7 @@ undo(void)
 	if (finished)
 		return;
 	if (!visible)
-		if (session_stop(&s) == -1)
-		warn_sys("unable to end the processes of session %s", s.id);
-	path_rm_tree(s.workfd, new_name);
+		path_rm_tree(s.workfd, new_name);
 	else if (session_stop(&s) == 0)
 		session_remove(&s);
 }

@@ -195,16 +195,16 @@ untouched() {
 }
 
 @test "a file that is not what the record says is 111 and named" {
-	local i
+	local spec
 	printf 123 >up/f
 	mkfifo up/fifo
 	ln -s f up/link
 	mkdir up/dir
-	for i in "f 2" "f 4" "fifo 0" "link 3" "dir 4096" "none 0"; do
+	for spec in "f 2" "f 4" "fifo 0" "link 3" "dir 4096" "none 0"; do
 		# shellcheck disable=SC2086 # two words
-		records "$(rec_w $i)" >in
+		records "$(rec_w $spec)" >in
 		run -111 --separate-stderr timeout 10 sb-layer-commit -C up <in
-		has "$stderr" "${i% *}"
+		has "$stderr" "${spec% *}"
 	done
 	records "$(rec_w f 2)" | run -111 --separate-stderr sb-layer-commit -C up
 	has "$stderr" "f changed before publish"
