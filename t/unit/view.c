@@ -27,9 +27,9 @@
 #include "tap.h"
 
 enum {
-	STACKS = 120,
+	STACKS = 100,
 	LOOKUPS = 300,
-	DEPTH = 4
+	DEPTH = 3
 };
 
 static const char *const pool[] = { "a", "b", ".wh.a", ".wh.b", ".wh.",
