@@ -206,7 +206,8 @@ untouched() {
 		run -111 --separate-stderr timeout 10 sb-layer-commit -C up <in
 		has "$stderr" "${spec% *}"
 	done
-	records "$(rec_w f 2)" | run -111 --separate-stderr sb-layer-commit -C up
+	records "$(rec_w f 2)" >in
+	run -111 --separate-stderr sb-layer-commit -C up <in
 	has "$stderr" "f changed before publish"
 	untouched
 }

@@ -67,14 +67,14 @@ state() { listing "$SB_STORE"; }
 	touch "$S/queue/7" "$S/.layer-metadata/Sx.digest"
 	mv "$S/manifest.json" manifest
 	state >before
-	sb-stack-lease none true || is $? 0
-	ids "$b" | run -111 --separate-stderr sb-layer-rm
+	ids "$b" >in
+	run -111 --separate-stderr sb-layer-rm <in
 	is "$output" ""
 	has "$stderr" "manifest.json is missing"
 	is "$(state)" "$(cat before)"
 	head -c 1000 /dev/urandom >"$S/manifest.json"
 	state >before
-	ids "$b" | run -111 --separate-stderr sb-layer-rm
+	run -111 --separate-stderr sb-layer-rm <in
 	has "$stderr" "manifest.json is unreadable"
 	is "$(state)" "$(cat before)"
 }
@@ -82,13 +82,14 @@ state() { listing "$SB_STORE"; }
 @test "without the lease of every session nothing is removed at all" {
 	mkdir "$SB_STORE/workspace/s1" "$S/staging/L000009-00000000.staging"
 	state >before
-	ids "$b" | run -111 --separate-stderr sb-layer-rm
+	ids "$b" >in
+	run -111 --separate-stderr sb-layer-rm <in
 	is "$output" ""
 	has "$stderr" "workspace/s1/lease"
 	is "$(state)" "$(cat before)"
 	printf '{' >"$SB_STORE/workspace/s1/lease"
 	state >before
-	ids "$b" | run -111 --separate-stderr sb-layer-rm
+	run -111 --separate-stderr sb-layer-rm <in
 	has "$stderr" "workspace/s1/lease"
 	is "$(state)" "$(cat before)"
 	rm -r "$SB_STORE/workspace/s1"
@@ -114,7 +115,7 @@ state() { listing "$SB_STORE"; }
 	printf x >f
 	records "$(rec_w f 1)" >in
 	# Held up when tree and sidecars are there: layers/ is synced last.
-	strace -qq -o trace -e trace=/^rename -e inject=/^rename:delay_enter=1500000:when=4 \
+	strace -qq -o trace -e trace=renameat -e inject=renameat:delay_enter=3000000:when=3 \
 	    sb-layer-commit -C . <in >id 2>err 3>&- &
 	for _ in {1..500}; do
 		! ls "$S"/.layer-metadata/L000003-*.bytes >/dev/null 2>&1 || break
@@ -152,7 +153,7 @@ state() { listing "$SB_STORE"; }
 	state >before
 	ids "$b" ../x | run -100 sb-layer-rm
 	ids "$b" "$b" | run -100 sb-layer-rm
-	sb-layer-scan up-a | run -100 sb-layer-rm
+	records "$(rec_x $'a\nb')" | run -100 sb-layer-rm
 	is "$(state)" "$(cat before)"
 }
 

@@ -107,7 +107,8 @@ appears() {
 	local sig
 	for sig in TERM HUP INT QUIT USR1; do
 		rm -f ready
-		sb-stack-lease work sh -c "trap 'exit 42' $sig; touch ready; while :; do sleep 0.05; done" 3>&- &
+		# A shell that is no terminal's ignores INT and QUIT here.
+		env --default-signal sb-stack-lease work sh -c "trap 'exit 42' $sig; touch ready; while :; do sleep 0.05; done" 3>&- &
 		appears ready
 		kill -s $sig $!
 		wait $! || is "$? $sig" "42 $sig"

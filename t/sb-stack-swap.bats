@@ -66,19 +66,21 @@ untouched() {
 }
 
 @test "refuses an unknown id, one given twice and an empty list" {
-	ids L000009-00000000 $B | run -100 --separate-stderr sb-stack-swap 1
+	ids L000009-00000000 $B >in
+	run -100 --separate-stderr sb-stack-swap 1 <in
 	has "$stderr" L000009-00000000
 	ids "$a" "$a" $B | run -100 sb-stack-swap 1
 	ids0 | run -100 sb-stack-swap 1
 	ids ../base | run -100 sb-stack-swap 1
 	ids .staging | run -100 sb-stack-swap 1
-	sb-layer-scan "$S/layers" | run -100 sb-stack-swap 1
+	records "$(rec_x $'a\nb')" | run -100 sb-stack-swap 1
 	untouched
 }
 
 @test "refuses a layer without a digest, and what is no directory" {
 	rm "$S/.layer-metadata/$a.digest"
-	ids "$a" $B | run -100 --separate-stderr sb-stack-swap 1
+	ids "$a" $B >in
+	run -100 --separate-stderr sb-stack-swap 1 <in
 	has "$stderr" "$a"
 	touch "$S/layers/L1"
 	ids L1 $B | run -111 sb-stack-swap 1
