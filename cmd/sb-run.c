@@ -39,7 +39,7 @@ gate(struct session *s, bool exclusive, int ms)
 static bool
 runs(struct session *s)
 {
-	int rc = session_is_running(s);
+	int rc = session_can_be_entered(s);
 
 	if (rc == -1)
 		die_sys("unable to look at session %s", s->id);

@@ -20,7 +20,8 @@
 #include "sys.h"
 
 enum {
-	END_MS = 30000
+	END_MS = 30000,
+	STEP_MS = 100
 };
 
 int
@@ -61,6 +62,54 @@ session_is_running(const struct session *s)
 	return lock_is_held(s->dirfd, "lock");
 }
 
+/* 1 when the recorded init lives, 0, -1 errno. */
+static int
+init_lives(const struct session *s)
+{
+	struct hold h;
+	int fd, rc;
+
+	if (hold_read(s->dirfd, &h) == -1)
+		return errno == ENOENT ? 0 : -1;
+	fd = hold_open(&h);
+	if (fd == -1)
+		return errno == ESRCH ? 0 : -1;
+	rc = pidfd_wait(fd, 0);
+	io_drop(&fd);
+	if (rc == 0)
+		return 0;
+	return errno == ETIMEDOUT ? 1 : -1;
+}
+
+int
+session_can_be_entered(const struct session *s)
+{
+	int rc = session_is_running(s);
+
+	return rc == 1 ? init_lives(s) : rc;
+}
+
+/* 0 when no holder is left, 1 when one lives after all, -1 errno. */
+static int
+await_holder(const struct session *s)
+{
+	int fd = -1, rc;
+
+	for (int ms = 0; ms < END_MS; ms += STEP_MS) {
+		fd = lock_take(s->dirfd, "lock", true, STEP_MS);
+		if (fd != -1 || errno != ETIMEDOUT)
+			break;
+		rc = init_lives(s);
+		if (rc != 0)
+			return rc;
+		errno = ETIMEDOUT;
+	}
+	if (fd == -1)
+		return -1;
+	io_drop(&fd);
+	return 0;
+}
+
 char *
 session_workspace(void)
 {
@@ -90,13 +139,17 @@ session_workspace(void)
 int
 session_start(struct session *s)
 {
-	char *workspace = session_workspace();
-	int ready[2] = { -1, -1 }, null = -1, rc = -1;
-	char byte;
+	int ready[2] = { -1, -1 }, null = -1, rc;
+	char byte, *workspace;
 	pid_t pid;
 
+	rc = await_holder(s);
+	if (rc != 0)
+		return rc == 1 ? 0 : -1;
+	workspace = session_workspace();
 	if (!workspace)
 		return -1;
+	rc = -1;
 	if (pipe2(ready, O_CLOEXEC) == -1)
 		goto out;
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -148,10 +201,6 @@ end_init(const struct session *s)
 int
 session_stop(struct session *s)
 {
-	enum {
-		STEP_MS = 100
-	};
-
 	/*
 	 * A holder that is being started has the lock before it records its
 	 * init: look again until the lock is ours.

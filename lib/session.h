@@ -32,8 +32,15 @@ int session_gate(struct session *s, bool exclusive, int ms);
 int session_is_running(const struct session *s);
 
 /*
- * Makes a session run whose gate is held exclusively: starts its holder and
- * waits until it is ready. EIO when the holder failed, having said why.
+ * Does it run, and does its init live? 1, 0, -1 errno. A holder that is about
+ * to end has its lock a moment longer than its init.
+ */
+int session_can_be_entered(const struct session *s);
+
+/*
+ * Makes a session run whose gate is held exclusively: waits for the end of a
+ * holder that is about to, starts one and waits until it is ready. EIO when
+ * the holder failed, having said why.
  */
 int session_start(struct session *s);
 

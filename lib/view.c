@@ -505,7 +505,8 @@ list(struct view *v, const char *path, struct entries *out)
 	for (size_t i = 0; i < f->n; i++)
 		if (add_names(v, f, i, path, out) == -1)
 			return -1;
-	qsort(out->v, out->n, sizeof *out->v, entry_cmp);
+	if (out->n > 0)
+		qsort(out->v, out->n, sizeof *out->v, entry_cmp);
 	for (size_t i = 0, n; i < out->n; i += n) {
 		struct entry *e = &out->v[i], swap;
 

@@ -117,3 +117,10 @@ tour() { sb-tour "$@" >"$T/out" 2>"$T/err" 3>&- || fail "exit $?" "$(cat "$T/out
 	run -111 env TMPDIR="$T/tmp" PATH="$T/bin:$PATH" sb-tour ws
 	is "$(ls -A tmp)" ""
 }
+
+@test "a full disk and a closed stdout are 111" {
+	project
+	run -111 sh -c 'sb-tour ws >/dev/full'
+	run -111 sh -c 'sb-tour ws >&-'
+	run -111 sh -c 'sb-tour -h >/dev/full'
+}

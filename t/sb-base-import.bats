@@ -72,6 +72,12 @@ opened() {
 	grep -c "openat([0-9]*<$T/ws[^>]*>, \"[^\"]*\", O_RDONLY|O_NOCTTY" trace || :
 }
 
+# Ends a job of this shell.
+stop_job() {
+	kill "$1"
+	wait "$1" 2>/dev/null || :
+}
+
 # The process that the strace with this pid runs.
 traced() { tr -d ' ' <"/proc/$1/task/$1/children"; }
 
@@ -469,7 +475,7 @@ traced() { tr -d ' ' <"/proc/$1/task/$1/children"; }
 	while :; do echo line >>ws/log; done 3>&- &
 	pid=$!
 	run -111 --separate-stderr sb-base-import ws
-	kill $pid
+	stop_job $pid
 	has "$stderr" "$T/ws/log changes all the time"
 	is "$(entries)" ""
 	is "$(ls -A "$(cache)")" .lock
@@ -489,7 +495,7 @@ traced() { tr -d ' ' <"/proc/$1/task/$1/children"; }
 			else [ ! -e "$f" ]; fi || break 2
 		done
 	done
-	kill $pid
+	stop_job $pid
 	is "$i" 40
 	run ! grep -r secret "$(cache)"
 }
@@ -502,8 +508,7 @@ traced() { tr -d ' ' <"/proc/$1/task/$1/children"; }
 		store "store$i" && sb-base-import ws >hash 2>err || fail "$(cat err)" || break
 		is "$(ls "$(tree)/keep" | wc -l)" 20 || break
 	done
-	kill $pid
-	wait $pid 2>/dev/null || :
+	stop_job $pid
 }
 
 # kill_loop WHAT: kills the import at every call that changes something.

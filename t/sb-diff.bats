@@ -10,10 +10,16 @@ new_store() {
 	new_session B000001-base
 }
 
+# The kernel leaves a directory without permissions in there.
+rm_work() {
+	[ ! -e "$1" ] || chmod -R u+rwX "$1"
+	rm -rf "$1"
+}
+
 # The session with its lease, layers newest first.
 new_session() {
 	local s=$SB_STORE/workspace/s id sep=
-	rm -rf "$s"
+	rm_work "$s"
 	mkdir -p "$s/upper" "$s/work" "$s/merged"
 	U=$s/upper
 	touch "$s/lock" "$s/gate" "$s/gate.turn"
@@ -33,7 +39,7 @@ new_session() {
 # mount is volatile: else each umount waits for everybody's dirty pages.
 inside() {
 	local u=-m work=${U%upper}work
-	rm -rf "$work"
+	rm_work "$work"
 	mkdir "$work"
 	[ "$(id -u)" = 0 ] || u=-Urm
 	unshare $u bash -euc 'mount -t overlay -o "userxattr,volatile,lowerdir=$1,upperdir=$2,workdir=$3" none "$4"
@@ -319,7 +325,8 @@ inside() {
 	export GIT_CEILING_DIRECTORIES=$T GIT_CONFIG_NOSYSTEM=1
 	total=0
 	for i in $(seq "$sets"); do
-		rm -rf ws base mine "$SB_STORE"
+		rm_work "$SB_STORE"
+		rm -rf ws base mine
 		mkdir ws
 		(cd ws && "$SB_T/edittree" $((seed + 3 * i)) make)
 		new_store

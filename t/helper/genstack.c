@@ -69,9 +69,10 @@ make_file(int dirfd, const char *name, const char *id)
 	int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
 	check(fd, name);
-	check(fchmod(fd, 0400 | rnd(0400)), name);
 	check(io_write_all(fd, id, rnd(8)), name);
 	check(fsetxattr(fd, "user.from", id, strlen(id), 0), name);
+	/* Last: a mode without w refuses xattrs to an ordinary user. */
+	check(fchmod(fd, 0400 | rnd(0400)), name);
 	check(close(fd), name);
 }
 
