@@ -705,26 +705,6 @@ on_full() {
 	is "$(ls -A "$XDG_CACHE_HOME/sb/index")" "$(printf %s "$T/ws" | sha256sum | cut -c1-64)"
 }
 
-@test "-g neither takes a copy that is being made nor the entry about to be pinned" {
-	need strace
-	sample ws
-	for stop in linkat:1 symlinkat:3; do
-		rm -rf store cache && store store
-		strace -qq -o trace -e trace=linkat,symlinkat -e inject="${stop%:*}:signal=STOP:when=${stop#*:}" \
-		    sb-base-import ws >hash 3>&- &
-		pid=$!
-		until grep -q 'stopped by SIGSTOP' trace 2>/dev/null; do sleep 0.02; done
-		# With the entry named and not yet linked to it waits.
-		case $stop in
-		linkat*) sb-base-import -g >out && same out <(ids0) ;;
-		*) is "$(count)" 1 && run -124 timeout 0.5 sb-base-import -g ;;
-		esac
-		kill -CONT "$(traced $pid)"
-		wait $pid
-		kept_equal ws "$(tree)"
-	done
-}
-
 @test "-g in a cache that is not there makes nothing to remove" {
 	run -0 sb-base-import -g
 	is "$output" ""
