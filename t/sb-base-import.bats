@@ -78,8 +78,27 @@ stop_job() {
 	wait "$1" 2>/dev/null || :
 }
 
-# The process that the strace with this pid runs.
-traced() { tr -d ' ' <"/proc/$1/task/$1/children"; }
+# stop_at CALL N [-P PATH]: an import of ws that stops in its Nth such call, in
+# the background as $pid, with its answer in hash. go_on lets it finish.
+stop_at() {
+	local call=$1 n=$2
+	shift 2
+	rm -f trace
+	strace -qq -o trace -e trace="$call" "$@" -e inject="$call:signal=STOP:when=$n" \
+	    sb-base-import ws >hash 2>err 3>&- &
+	pid=$!
+	for _ in $(seq 2000); do
+		! grep -q 'stopped by SIGSTOP' trace 2>/dev/null || return 0
+		kill -0 $pid 2>/dev/null || break
+		sleep 0.02
+	done
+	fail "it did not stop in $call" "$(cat err)"
+}
+
+go_on() {
+	kill -CONT "$(tr -d ' ' <"/proc/$pid/task/$pid/children")"
+	wait "$pid"
+}
 
 @test "a directory becomes the base: hash, manifest, digest, binding, link" {
 	store store
@@ -457,14 +476,9 @@ traced() { tr -d ' ' <"/proc/$1/task/$1/children"; }
 	need strace
 	mkdir ws && head -c 400000 /dev/zero >ws/f
 	store store
-	# Stopped after the first read of the file, it is the test's turn.
-	strace -qq -o trace -e trace=read -P "$T/ws/f" -e inject=read:signal=STOP:when=1 \
-	    sb-base-import ws >hash 3>&- &
-	pid=$!
-	until grep -q 'stopped by SIGSTOP' trace 2>/dev/null; do sleep 0.02; done
+	stop_at read 1 -P "$T/ws/f"
 	printf new >>ws/f
-	kill -CONT "$(traced $pid)"
-	wait $pid
+	go_on
 	cmp ws/f "$(tree)/f"
 	sb-stack-show | sb-layer-check
 }
@@ -627,13 +641,9 @@ on_full() {
 	need strace
 	sample ws
 	store one
-	# Stopped before the rename, which is the first one of the cache.
-	strace -qq -o trace -e trace=fsync,linkat -e inject=linkat:signal=STOP:when=1 sb-base-import ws >first 3>&- &
-	pid=$!
-	until grep -q 'stopped by SIGSTOP' trace 2>/dev/null; do sleep 0.02; done
+	stop_at linkat 1
 	store two && sb-base-import ws >second
-	kill -CONT "$(traced $pid)"
-	wait $pid
+	go_on && mv hash first
 	same first second
 	is "$(count)" 1
 	is "$(ls -A "$(cache)" | grep -c .)" 2
@@ -703,6 +713,29 @@ on_full() {
 	sb-base-import -g >out
 	is "$(ls -A "$(cache)" | grep -vc '^[0-9a-f]*$')" 1
 	is "$(ls -A "$XDG_CACHE_HOME/sb/index")" "$(printf %s "$T/ws" | sha256sum | cut -c1-64)"
+}
+
+@test "-g takes no copy that is being made" {
+	need strace
+	sample ws
+	store store
+	stop_at linkat 1
+	sb-base-import -g >out
+	same out <(ids0)
+	go_on
+	kept_equal ws "$(tree)"
+}
+
+@test "-g waits while an entry is named and not yet linked to" {
+	need strace
+	sample ws
+	store store
+	stop_at symlinkat 3 # the first two are links of ws
+	is "$(count)" 1
+	run -124 timeout 0.5 sb-base-import -g
+	go_on
+	is "$(sb-base-import -g)" ""
+	kept_equal ws "$(tree)"
 }
 
 @test "-g in a cache that is not there makes nothing to remove" {
