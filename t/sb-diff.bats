@@ -317,13 +317,20 @@ inside() {
 	same out want
 }
 
+# Links to directories in base that are directories in mine.
+links_made_dirs() {
+	find base -type l -xtype d -printf '%P\0' | while IFS= read -r -d '' l; do
+		[ -L "mine/$l" ] || [ ! -d "mine/$l" ] || echo found
+	done
+}
+
 @test "git apply of the patch gives what the session shows, for random changes" {
 	need git overlay
 	seed=${SEED:-$((RANDOM * 32768 + RANDOM + 1))}
 	sets=${SETS:-50}
 	echo "# SEED=$seed SETS=$sets" >&3
 	export GIT_CEILING_DIRECTORIES=$T GIT_CONFIG_NOSYSTEM=1
-	total=0
+	total=0 applied=0
 	for i in $(seq "$sets"); do
 		rm_work "$SB_STORE"
 		rm -rf ws base mine
@@ -346,13 +353,21 @@ inside() {
 		cmp list want || fail "set $i: lists:" "$(tr '\0' '\n' <list | diff -a - <(tr '\0' '\n' <want) | head -30)"
 		total=$((total + $(tr -cd '\0' <list | wc -c)))
 		sb-diff s >patch
+		# Two things that git-apply(1) itself cannot do: to look below a
+		# link to a directory that the patch makes a directory, it
+		# follows the link; and a patch cannot remove an empty directory
+		# from the place of a file.
+		[ -z "$(links_made_dirs)" ] || continue
+		find base -mindepth 1 -depth -type d -empty -delete
+		applied=$((applied + 1))
 		[ ! -s patch ] || (cd base && git apply ../patch 2>../apply.err) ||
 		    fail "set $i: git apply: $(grep -a error apply.err)"
 		"$SB_T/treediff" base mine >got
 		[ ! -s got ] || fail "set $i: trees:" "$(tr '\0' '\n' <got | head -30)"
 	done
-	echo "# $total changes in $sets sets" >&3
+	echo "# $total changes in $sets sets, $applied of them applied" >&3
 	[ "$total" -gt $((sets * 5)) ]
+	[ "$applied" -gt $((sets / 2)) ]
 }
 
 @test "a session that does not exist is 1, a name that cannot be one 100" {
