@@ -187,38 +187,22 @@ same_place(const struct version *a, const struct version *b)
 static bool
 same_bytes(struct version *a, struct version *b, const char *path)
 {
-	static char x[1 << 16], y[1 << 16];
-	off_t at = 0;
+	int same;
 
 	if (same_place(a, b))
 		return true;
 	if (a->st.st_size != b->st.st_size)
 		return false;
-	for (;;) {
-		ssize_t n = pread(a->fd, x, sizeof x, at);
-		ssize_t m = pread(b->fd, y, sizeof y, at);
-
-		if (n == -1 || m == -1)
-			die_sys("unable to read %s", path);
-		if (n != m || memcmp(x, y, (size_t)n) != 0)
-			return false;
-		if (n == 0)
-			return true;
-		at += n;
-	}
+	same = io_same(a->fd, b->fd);
+	if (same == -1)
+		die_sys("unable to read %s", path);
+	return same == 1;
 }
 
 static bool
 same_xattrs(struct version *a, struct version *b, const char *path)
 {
-	const struct buf *x, *y;
-
-	if (same_place(a, b))
-		return true;
-	x = xattrs(a, path);
-	y = xattrs(b, path);
-	return x->len == y->len &&
-	    (x->len == 0 || memcmp(x->data, y->data, x->len) == 0);
+	return same_place(a, b) || buf_equal(xattrs(a, path), xattrs(b, path));
 }
 
 /* Equal in kind, content, mode and xattrs: no change worth a record. */

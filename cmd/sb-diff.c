@@ -104,18 +104,11 @@ open_new(const char *path, int flags)
 static bool
 same_content(int a, int b, const char *path)
 {
-	static char x[1 << 16], y[1 << 16];
-	ssize_t n, m;
+	int same = io_same(a, b);
 
-	do {
-		n = io_read_all(a, x, sizeof x);
-		m = io_read_all(b, y, sizeof y);
-		if (n == -1 || m == -1)
-			die_sys("unable to read %s", path);
-		if (n != m || memcmp(x, y, (size_t)n) != 0)
-			return false;
-	} while (n > 0);
-	return true;
+	if (same == -1)
+		die_sys("unable to read %s", path);
+	return same == 1;
 }
 
 static bool
@@ -126,8 +119,7 @@ same_xattrs(int a, int b, const char *path)
 
 	if (attr_xattrs(a, &x, NULL) == -1 || attr_xattrs(b, &y, NULL) == -1)
 		die_sys("unable to read xattrs of %s", path);
-	same = x.len == y.len &&
-	    (x.len == 0 || memcmp(x.data, y.data, x.len) == 0);
+	same = buf_equal(&x, &y);
 	buf_release(&x);
 	buf_release(&y);
 	return same;

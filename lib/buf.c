@@ -83,6 +83,13 @@ buf_str(const struct buf *b)
 	return b->data ? b->data : "";
 }
 
+bool
+buf_equal(const struct buf *a, const struct buf *b)
+{
+	return a->len == b->len &&
+	    (a->len == 0 || memcmp(a->data, b->data, a->len) == 0);
+}
+
 char *
 buf_steal(struct buf *b)
 {

@@ -3,6 +3,7 @@
 #ifndef SB_BUF_H
 #define SB_BUF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct buf {
@@ -26,6 +27,9 @@ void buf_cut(struct buf *b, size_t len);
 
 /* b->data as a string, "" when nothing was ever added. Borrowed. */
 const char *buf_str(const struct buf *b);
+
+/* Same length, same bytes. */
+bool buf_equal(const struct buf *a, const struct buf *b);
 
 /* Gives the bytes to the caller, who frees; b is empty afterwards. */
 char *buf_steal(struct buf *b);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -143,6 +144,25 @@ io_copy(int in, int out)
 
 		return rest == -1 ? -1 : total + rest;
 	}
+}
+
+int
+io_same(int a, int b)
+{
+	static char x[1 << 16], y[1 << 16];
+	ssize_t n, m;
+
+	if (lseek(a, 0, SEEK_SET) == -1 || lseek(b, 0, SEEK_SET) == -1)
+		return -1;
+	do {
+		n = io_read_all(a, x, sizeof x);
+		m = io_read_all(b, y, sizeof y);
+		if (n == -1 || m == -1)
+			return -1;
+		if (n != m || memcmp(x, y, (size_t)n) != 0)
+			return 0;
+	} while (n > 0);
+	return 1;
 }
 
 int

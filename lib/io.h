@@ -32,6 +32,12 @@ int io_read_file_at(int dirfd, const char *path, struct buf *b, size_t max);
  */
 off_t io_copy(int in, int out);
 
+/*
+ * Do two open regular files have equal bytes, from their starts? 1, 0, or -1
+ * with errno. Moves both offsets. Whoever knows the sizes compares them first.
+ */
+int io_same(int a, int b);
+
 /* Closes once; errno of before is kept when close succeeds. */
 int io_close(int fd);
 
