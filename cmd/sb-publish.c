@@ -67,7 +67,8 @@ struct publish {
 	int lease_lock;
 	struct ticket ticket;
 	uint64_t source, ignored, merged; /* counted in resolved */
-	struct buf skipped; /* JSON elements */
+	uint64_t upper_bytes; /* counted in changes */
+	struct buf skipped; /* JSON elements, of changes */
 };
 
 /* What the child that does the work tells its parent. */
@@ -332,17 +333,21 @@ publish_changes(struct publish *p)
 
 /* ---- answers ---- */
 
+/* Calls fn for each change in the memory file fd. */
 static void
-count(struct publish *p, int fd)
+each_change(int fd, void (*fn)(struct publish *p, const struct change *c),
+    struct publish *p)
 {
 	enum rec_kind kind;
 	char *last = NULL;
 	struct change c;
 	struct rec r;
 	FILE *in;
+	int copy;
 
 	rewind_fd(fd);
-	in = fdopen(dup(fd), "r");
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	in = copy == -1 ? NULL : fdopen(copy, "r");
 	if (!in)
 		die_sys("unable to read the changes");
 	rec_init(&r, in, '\0');
@@ -350,58 +355,42 @@ count(struct publish *p, int fd)
 		kind = change_read(&r, &c, last);
 		if (kind != REC_ITEM)
 			break;
-		if (c.kind != CHANGE_SPECIAL && c.route == 's') {
-			p->source++;
-		} else if (c.route == 'i') {
-			p->ignored++;
-		}
-		if (c.kind == CHANGE_WRITE && strcmp(c.from, "m") == 0)
-			p->merged++;
+		fn(p, &c);
 		free(last);
 		last = c.path;
 		free(c.target);
 	}
 	free(last);
 	if (kind != REC_STOP)
-		die(EXIT_BUG, "resolved changes cannot be read back");
+		die(EXIT_BUG, "changes cannot be read back");
 	rec_release(&r);
 	fclose(in);
 }
 
-/* Sum of the sizes in the upperdir; also lists what is skipped. */
-static uint64_t
-upper_bytes(struct publish *p)
+/* Of what was captured: how large it is, and what will be skipped. */
+static void
+count_captured(struct publish *p, const struct change *c)
 {
-	uint64_t sum = 0;
-	char *last = NULL;
-	struct change c;
-	struct rec r;
-	FILE *in;
+	p->upper_bytes += (uint64_t)c->size;
+	if (c->kind != CHANGE_SPECIAL)
+		return;
+	if (p->skipped.len > 0)
+		buf_addc(&p->skipped, ',');
+	buf_addc(&p->skipped, '{');
+	out_path(&p->skipped, "path", c->path);
+	out_str(&p->skipped, "reason", "unsupported_special_file");
+	buf_addc(&p->skipped, '}');
+}
 
-	rewind_fd(p->changes);
-	in = fdopen(dup(p->changes), "r");
-	if (!in)
-		die_sys("unable to read the changes");
-	rec_init(&r, in, '\0');
-	while (change_read(&r, &c, last) == REC_ITEM) {
-		sum += (uint64_t)c.size;
-		if (c.kind == CHANGE_SPECIAL) {
-			if (p->skipped.len > 0)
-				buf_addc(&p->skipped, ',');
-			buf_addc(&p->skipped, '{');
-			out_path(&p->skipped, "path", c.path);
-			out_str(
-			    &p->skipped, "reason", "unsupported_special_file");
-			buf_addc(&p->skipped, '}');
-		}
-		free(last);
-		last = c.path;
-		free(c.target);
-	}
-	free(last);
-	rec_release(&r);
-	fclose(in);
-	return sum;
+/* Of what comes out: how many changes, and how many of them merged. */
+static void
+count_resolved(struct publish *p, const struct change *c)
+{
+	if (c->kind == CHANGE_SPECIAL)
+		return;
+	p->source += c->route == 's';
+	p->ignored += c->route == 'i';
+	p->merged += c->kind == CHANGE_WRITE && strcmp(c->from, "m") == 0;
 }
 
 /* The object "publish" of a success, as a member. */
@@ -569,10 +558,11 @@ work(struct publish *p, struct outcome *outcome)
 		p->conflicts = memory_file("conflicts");
 		code = capture(p);
 		if (code == 0) {
-			outcome->upper_bytes = upper_bytes(p);
+			each_change(p->changes, count_captured, p);
+			outcome->upper_bytes = p->upper_bytes;
 			code = publish_changes(p);
 			if (code == 0 || code == EXIT_NO)
-				count(p, p->resolved);
+				each_change(p->resolved, count_resolved, p);
 		}
 		queue_leave(&p->ticket);
 		drop_lease(p);
