@@ -62,16 +62,25 @@ session_is_running(const struct session *s)
 	return lock_is_held(s->dirfd, "lock");
 }
 
+/* A pidfd of the recorded init; ESRCH when there is none (any more). */
+static int
+open_init(const struct session *s, struct hold *h)
+{
+	if (hold_read(s->dirfd, h) == -1) {
+		if (errno == ENOENT)
+			errno = ESRCH;
+		return -1;
+	}
+	return hold_open(h);
+}
+
 /* 1 when the recorded init lives, 0, -1 errno. */
 static int
 init_lives(const struct session *s)
 {
 	struct hold h;
-	int fd, rc;
+	int fd = open_init(s, &h), rc;
 
-	if (hold_read(s->dirfd, &h) == -1)
-		return errno == ENOENT ? 0 : -1;
-	fd = hold_open(&h);
 	if (fd == -1)
 		return errno == ESRCH ? 0 : -1;
 	rc = pidfd_wait(fd, 0);
@@ -181,11 +190,8 @@ static int
 end_init(const struct session *s)
 {
 	struct hold h;
-	int fd, rc;
+	int fd = open_init(s, &h), rc;
 
-	if (hold_read(s->dirfd, &h) == -1)
-		return errno == ENOENT ? 0 : -1;
-	fd = hold_open(&h);
 	if (fd == -1)
 		return errno == ESRCH ? 0 : -1;
 	/* The init's end is the end of all; the outer process sees it. */
@@ -220,11 +226,8 @@ int
 session_has_leftovers(const struct session *s)
 {
 	struct hold h;
-	int fd;
+	int fd = open_init(s, &h);
 
-	if (hold_read(s->dirfd, &h) == -1)
-		return errno == ENOENT ? 0 : -1;
-	fd = hold_open(&h);
 	if (fd == -1)
 		return errno == ESRCH ? 0 : -1;
 	io_drop(&fd);
