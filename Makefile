@@ -26,7 +26,7 @@ HARDEN = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong \
 	-fstack-clash-protection -fPIE
 LDHARDEN = -pie -Wl,-z,relro,-z,now
 # Archives, so that a command starts without resolving a large library.
-LIBS = -l:libbsd.a -l:libmd.a -l:libcrypto.a
+LIBS = -l:libbsd.a -l:libmd.a -l:libcrypto.a -l:libz.a
 
 ifdef SAN
 B = build-san

@@ -98,10 +98,16 @@ parse_head(char *p, struct change *c)
 	if (strcmp(from, "-") != 0 && !id_is_valid(from))
 		return false;
 	memcpy(c->from, from, strlen(from) + 1);
-	if (strlen(route) != 1 || !strchr("si-", route[0]))
+	if (strlen(route) != 1 || !strchr("sig-", route[0]))
 		return false;
 	c->route = route[0];
 	return true;
+}
+
+static bool
+is_root(const struct change *c, const char *path)
+{
+	return c->kind == CHANGE_DIR && strcmp(path, CHANGE_ROOT) == 0;
 }
 
 enum rec_kind
@@ -120,9 +126,11 @@ change_read(struct rec *r, struct change *c, const char *last)
 	*tab = '\0';
 	if (!parse_head(r->item, c))
 		return bad(r, "not a change record (bad head)");
-	if (!path_is_valid(tab + 1))
+	if (!path_is_valid(tab + 1) && (last || !is_root(c, tab + 1)))
 		return bad(r, "not a relative path");
-	if (last && path_cmp(last, tab + 1) >= 0)
+	/* The root stands first, whatever the bytes of names say. */
+	if (last && strcmp(last, CHANGE_ROOT) != 0 &&
+	    path_cmp(last, tab + 1) >= 0)
 		return bad(r, "paths out of order or twice");
 	c->path = xstrdup(tab + 1);
 	if (c->kind != CHANGE_SYMLINK)

@@ -25,10 +25,16 @@ struct change {
 	unsigned mode; /* 07777; 0 where the kind has none */
 	off_t size; /* of CHANGE_WRITE, else 0 */
 	char from[65]; /* "u", "m", "-" or a layer id */
-	char route; /* 's', 'i' or '-' */
+	char route; /* 's', 'i', 'g' or '-' */
 	char *path;
 	char *target; /* of CHANGE_SYMLINK, else NULL */
 };
+
+/*
+ * Path of the root itself: only in the first record, which is then CHANGE_DIR.
+ * It stands before all other paths and is nothing that path_is_valid takes.
+ */
+#define CHANGE_ROOT "."
 
 /* Order of paths: bytewise with '/' lowest, so a directory comes before all
  * that is below it and everything below it is contiguous. */

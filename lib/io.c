@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -98,52 +100,120 @@ io_read_file_at(int dirfd, const char *path, struct buf *b, size_t max)
 	return rc;
 }
 
+/* At most n bytes through a buffer; less only at end of file. */
 static off_t
-copy_loop(int in, int out)
+copy_loop(int in, int out, off_t n)
 {
 	static char data[1 << 17];
 	off_t total = 0;
 
-	for (;;) {
-		ssize_t r = io_read_some(in, data, sizeof data);
+	while (total < n) {
+		size_t want = n - total < (off_t)sizeof data
+		    ? (size_t)(n - total)
+		    : sizeof data;
+		ssize_t r = io_read_some(in, data, want);
 
 		if (r == -1)
 			return -1;
 		if (r == 0)
-			return total;
+			break;
 		if (io_write_all(out, data, (size_t)r) == -1)
 			return -1;
 		total += r;
 	}
+	return total;
+}
+
+/* At most n bytes as they come; less only at end of file. */
+static off_t
+copy_bytes(int in, int out, off_t n)
+{
+	const off_t most = 1 << 30;
+	off_t total = 0, rest;
+
+	while (total < n) {
+		size_t want = (size_t)(n - total < most ? n - total : most);
+		ssize_t r = copy_file_range(in, NULL, out, NULL, want, 0);
+
+		if (r > 0) {
+			total += r;
+			continue;
+		}
+		/* 0 is also what some file systems say that cannot do it. */
+		if (r == -1 && errno == EINTR)
+			continue;
+		if (r == 0 && total > 0)
+			break;
+		if (r == -1 && errno != EXDEV && errno != EINVAL &&
+		    errno != ENOSYS && errno != EOPNOTSUPP && errno != EBADF)
+			return -1;
+		rest = copy_loop(in, out, n - total);
+		return rest == -1 ? -1 : total + rest;
+	}
+	return total;
+}
+
+/* From the offset at of in to the offset to of out, only what is no hole. */
+static off_t
+copy_data(int in, int out, off_t at, off_t to)
+{
+	off_t start = at, shift = to - at, data, end, n;
+
+	for (;;) {
+		data = lseek(in, at, SEEK_DATA);
+		if (data == -1 && errno == ENXIO)
+			break;
+		end = data == -1 ? -1 : lseek(in, data, SEEK_HOLE);
+		if (end == -1 || lseek(in, data, SEEK_SET) == -1 ||
+		    lseek(out, data + shift, SEEK_SET) == -1)
+			return -1;
+		n = copy_bytes(in, out, end - data);
+		if (n == -1)
+			return -1;
+		at = data + n;
+		if (n < end - data)
+			break; /* it became shorter meanwhile */
+	}
+	end = lseek(in, 0, SEEK_END);
+	if (end == -1)
+		return -1;
+	if (end < at)
+		end = at;
+	/* What ends in a hole gets its size here. */
+	if (ftruncate(out, end + shift) == -1 ||
+	    lseek(out, end + shift, SEEK_SET) == -1)
+		return -1;
+	return end - start;
+}
+
+/*
+ * Has in, read from at, holes that out, written at its end, can have as well?
+ * Over what out has already, or where it appends by itself, they are bytes.
+ */
+static bool
+can_have_holes(int in, int out, off_t at, off_t to)
+{
+	struct stat a, b;
+	int flags;
+
+	if (at == -1 || to == -1 || fstat(in, &a) == -1 ||
+	    !S_ISREG(a.st_mode) || a.st_blocks >= a.st_size / 512 ||
+	    fstat(out, &b) == -1 || !S_ISREG(b.st_mode) || b.st_size != to)
+		return false;
+	flags = fcntl(out, F_GETFL);
+	return flags != -1 && (flags & O_APPEND) == 0;
 }
 
 off_t
 io_copy(int in, int out)
 {
-	off_t total = 0;
+	off_t at = lseek(in, 0, SEEK_CUR), to = lseek(out, 0, SEEK_CUR);
 
-	if (lseek(in, 0, SEEK_CUR) == 0 && lseek(out, 0, SEEK_CUR) == 0 &&
-	    ioctl(out, FICLONE, in) == 0)
+	if (at == 0 && to == 0 && ioctl(out, FICLONE, in) == 0)
 		return lseek(out, 0, SEEK_END);
-	for (;;) {
-		ssize_t n = copy_file_range(in, NULL, out, NULL, 1 << 30, 0);
-
-		if (n > 0) {
-			total += n;
-			continue;
-		}
-		/* 0 is also what some file systems say that cannot do it. */
-		if (n == -1 && errno == EINTR)
-			continue;
-		if (n == 0 && total > 0)
-			return total;
-		if (n == -1 && errno != EXDEV && errno != EINVAL &&
-		    errno != ENOSYS && errno != EOPNOTSUPP && errno != EBADF)
-			return -1;
-		off_t rest = copy_loop(in, out);
-
-		return rest == -1 ? -1 : total + rest;
-	}
+	if (can_have_holes(in, out, at, to))
+		return copy_data(in, out, at, to);
+	return copy_bytes(in, out, INT64_MAX);
 }
 
 int

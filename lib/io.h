@@ -28,7 +28,9 @@ int io_read_file_at(int dirfd, const char *path, struct buf *b, size_t max);
 /*
  * Copies from in to out from their current offsets to the end of in, by
  * reflink, copy_file_range(2) or read/write, whichever the file systems
- * accept. Returns the number of bytes.
+ * accept. Holes of a file stay holes when out is a file that ends where it is
+ * written, and is not open for appending. Returns the number of bytes, holes
+ * included; in may be left at any offset.
  */
 off_t io_copy(int in, int out);
 

@@ -2,7 +2,9 @@
 #include "out.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* Decodes one character at p; its length, or 0 when it is not UTF-8. */
 static size_t
@@ -163,4 +165,18 @@ out_path(struct buf *b, const char *name, const char *path)
 	buf_addc(b, '"');
 	base64(b, (const unsigned char *)path, n);
 	buf_addc(b, '"');
+}
+
+void
+out_now(struct buf *b, const char *name)
+{
+	char day[32], text[80];
+	struct timespec now;
+	struct tm tm;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text, sizeof text, "%s.%03ldZ", day, now.tv_nsec / 1000000);
+	out_str(b, name, text);
 }

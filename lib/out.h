@@ -29,6 +29,9 @@ void out_num(struct buf *b, const char *name, uint64_t value);
 void out_bool(struct buf *b, const char *name, bool value);
 void out_null(struct buf *b, const char *name);
 
+/* The time of day in UTC, to milliseconds: "2026-01-31T23:59:59.123Z". */
+void out_now(struct buf *b, const char *name);
+
 /* "name":"…" when path is UTF-8, else "name_b64":"…" (RFC 4648). */
 void out_path(struct buf *b, const char *name, const char *path);
 

@@ -11,7 +11,7 @@
 #include "io.h"
 
 enum {
-	MAP_MAX = 8
+	MAP_MAX = 16
 };
 
 /*
@@ -68,7 +68,7 @@ unconst(const char *const argv[])
 pid_t
 spawn(const char *const argv[], const struct spawn_fd *map, size_t n)
 {
-	int report[2] = { -1, -1 };
+	int report[2] = { -1, -1 }, out;
 	int err = 0;
 	ssize_t r;
 	pid_t pid;
@@ -79,12 +79,12 @@ spawn(const char *const argv[], const struct spawn_fd *map, size_t n)
 	}
 	if (pipe2(report, O_CLOEXEC) == -1)
 		return -1;
-	pid = fork();
+	/* The pipe must not sit where the map wants to put things. */
+	out = fcntl(report[1], F_DUPFD_CLOEXEC, 64);
+	io_drop(&report[1]);
+	pid = out == -1 ? -1 : fork();
 	if (pid == 0) {
-		/* The pipe must not sit where the map wants to put things. */
-		int out = fcntl(report[1], F_DUPFD_CLOEXEC, 64);
-
-		if (out != -1 && apply_map(map, n) == 0) {
+		if (apply_map(map, n) == 0) {
 			default_signals();
 			execvp(argv[0], unconst(argv));
 		}
@@ -93,9 +93,7 @@ spawn(const char *const argv[], const struct spawn_fd *map, size_t n)
 			_exit(EXIT_SYS);
 		_exit(EXIT_NOENT);
 	}
-	err = errno;
-	io_drop(&report[1]);
-	errno = err;
+	io_drop(&out);
 	if (pid == -1) {
 		io_drop(&report[0]);
 		return -1;

@@ -110,6 +110,28 @@ parse_layer(struct span v, struct manifest *m, const char **why)
 	return rc;
 }
 
+static int
+by_id(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool
+names_one_twice(const struct manifest *m)
+{
+	char **id = xreallocarray(NULL, m->n ? m->n : 1, sizeof *id);
+	bool twice = false;
+
+	for (size_t i = 0; i < m->n; i++)
+		id[i] = m->id[i];
+	qsort(id, m->n, sizeof *id, by_id);
+	for (size_t i = 1; i < m->n; i++)
+		if (strcmp(id[i - 1], id[i]) == 0)
+			twice = true;
+	free(id);
+	return twice;
+}
+
 int
 manifest_parse(const char *p, size_t n, struct manifest *m, const char **why)
 {
@@ -129,6 +151,10 @@ manifest_parse(const char *p, size_t n, struct manifest *m, const char **why)
 		*why = "it has no version";
 		goto bad;
 	}
+	if (m->version > STACK_VERSION_MAX) {
+		*why = "its version is too large";
+		goto bad;
+	}
 	v = json_member(all, "layers");
 	if (!v.p || *v.p != '[') {
 		*why = "it has no list of layers";
@@ -137,6 +163,10 @@ manifest_parse(const char *p, size_t n, struct manifest *m, const char **why)
 	for (struct span e; json_element(v, &pos, &e);)
 		if (parse_layer(e, m, why) == -1)
 			goto bad;
+	if (names_one_twice(m)) {
+		*why = "it names a layer twice";
+		goto bad;
+	}
 	return 0;
 bad:
 	manifest_release(m);
@@ -148,13 +178,21 @@ int
 manifest_read(int dirfd, const char *name, struct manifest *m, const char **why)
 {
 	struct buf b = BUF_INIT;
+	struct stat st;
 	int rc;
 
 	*m = (struct manifest)MANIFEST_INIT;
 	*why = NULL;
 	if (io_read_file_at(dirfd, name, &b, MANIFEST_MAX) == -1) {
 		buf_release(&b);
-		return errno == ENOENT ? 0 : -1;
+		if (errno != ENOENT)
+			return -1;
+		/* Written last of all, it promises a manifest. */
+		if (path_lstat(dirfd, STACK_BINDING, &st) == -1)
+			return errno == ENOENT ? 0 : -1;
+		*why = "it is missing, but the store has a base";
+		errno = EINVAL;
+		return -1;
 	}
 	rc = manifest_parse(buf_str(&b), b.len, m, why);
 	buf_release(&b);
@@ -205,8 +243,10 @@ stack_layer_path(int stackfd, const char *id, struct buf *out)
 {
 	struct stat st;
 
+	/* What cannot be asked is there: the opening says why it fails. */
 	if (id[0] == 'B' &&
-	    fstatat(stackfd, "base", &st, AT_SYMLINK_NOFOLLOW) == 0)
+	    (fstatat(stackfd, "base", &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+		errno != ENOENT))
 		buf_addf(out, "base/%s", id);
 	else
 		buf_addf(out, "layers/%s", id);
@@ -552,6 +592,10 @@ stack_lease_add(int stackfd, const char *name, const char *id)
 		/* Half a line would swallow the next one. */
 		if (rc == -1 && ftruncate(fd, st.st_size) == -1)
 			rc = -1;
+		if (rc == 0) {
+			rc = io_close(fd);
+			fd = -1;
+		}
 	}
 	io_drop(&fd);
 	return rc;

@@ -16,7 +16,9 @@
 
 #define STACK_LOCK       ".storage-writer.lock"
 #define STACK_MANIFEST   "manifest.json"
+#define STACK_BINDING    "workspace.json"
 #define STACK_LAYERS_MAX 100000
+#define STACK_VERSION_MAX INT64_MAX
 
 struct manifest {
 	uint64_t version;
@@ -28,9 +30,10 @@ struct manifest {
 #define MANIFEST_INIT { .version = 0 }
 
 /*
- * Reads dirfd/name. A missing manifest is an empty one of version 0. EINVAL
- * when the text is not a manifest: *why then says what is wrong (static text,
- * containing "schema_version" or "layer path" where those are at fault).
+ * Reads dirfd/name. A missing manifest is an empty one of version 0, but not
+ * where a binding is beside it. EINVAL when the text is not a manifest: *why
+ * then says what is wrong (static text, containing "schema_version" or "layer
+ * path" where those are at fault).
  */
 int manifest_read(
     int dirfd, const char *name, struct manifest *m, const char **why);

@@ -2,9 +2,14 @@
 #include "sys.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef SYS_listxattrat
+#	define SYS_listxattrat 465
+#endif
 
 int
 sys_openat2(int dirfd, const char *path, uint64_t flags, uint64_t mode,
@@ -45,4 +50,13 @@ int
 sys_close_range(unsigned first, unsigned last, unsigned flags)
 {
 	return (int)syscall(SYS_close_range, first, last, flags);
+}
+
+int
+sys_has_xattrs(int dirfd, const char *path)
+{
+	long n =
+	    syscall(SYS_listxattrat, dirfd, path, AT_SYMLINK_NOFOLLOW, NULL, 0);
+
+	return n > 0 ? 1 : (int)n;
 }

@@ -27,6 +27,12 @@ int sys_pidfd_open(pid_t pid);
 int sys_pidfd_send_signal(int pidfd, int sig);
 int sys_close_range(unsigned first, unsigned last, unsigned flags);
 
+/*
+ * Does dirfd/path, its last component not followed, have extended attributes
+ * that we may see? 1, 0, or -1; ENOSYS before Linux 6.13.
+ */
+int sys_has_xattrs(int dirfd, const char *path);
+
 #ifndef CLOSE_RANGE_CLOEXEC
 #	define CLOSE_RANGE_CLOEXEC 4
 #endif

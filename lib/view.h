@@ -2,16 +2,18 @@
 /*
  * The merged view of a list of layers, read without a mount, with the answers
  * that a kernel overlay of them gives. For each directory on the way the view
- * knows which layers show through (newest first, ending at an opaque one or
- * at a whiteout, file or link in the way), so that no look-up follows a link
- * or asks a layer that has no say. These directories stay known until a path
- * outside them is asked for: sorted look-ups are the cheap ones. Layers are
- * immutable, so what was verified once stays true.
+ * knows which layers have it (newest first, ending at a whiteout, file or link
+ * in the way), so that no look-up follows a link or asks a layer that has no
+ * say. It asks no more layers than it needs, and what they hide only when
+ * there is something to hide. Directories stay known until a path outside them
+ * is asked for: sorted look-ups are the cheap ones. Layers are immutable, so
+ * what was verified once stays true.
  *
- * Besides what the kernel knows, in layers whose id does not begin with B a
- * regular file .wh.NAME deletes NAME, whatever is beside it, and the entry
- * .wh..wh..opq makes its directory opaque; neither is an entry itself. The
- * root of a layer is never opaque, as in the kernel.
+ * Besides what the kernel knows, a regular file .wh.NAME deletes NAME,
+ * whatever is beside it, and the entry .wh..wh..opq makes its directory
+ * opaque; neither is an entry itself. Not so in a base (its id begins with B)
+ * and in a layer with a meta/ID.json: sb-layer-commit, which wrote that, takes
+ * no such names. The root of a layer is never opaque, as in the kernel.
  */
 #ifndef SB_VIEW_H
 #define SB_VIEW_H
@@ -39,10 +41,11 @@ struct node {
 struct view; /* incomplete */
 
 /*
- * Opens the layers of ids (newest first) below stackfd, one descriptor each;
- * the soft limit of descriptors becomes the hard one. ids is copied. NULL with
- * errno; *bad, if not NULL, is then the index of the layer that could not be
- * opened. Caller frees with view_close.
+ * Opens the layers of ids (newest first) below stackfd, one descriptor each.
+ * The view then takes at most an eighth of the limit, and 1 024, more; it does
+ * with none. The soft limit of descriptors becomes the hard one. ids is copied.
+ * NULL with errno; *bad, if not NULL, is then the index of the layer that
+ * could not be opened. Caller frees with view_close.
  */
 struct view *view_open(int stackfd, const struct ids *ids, size_t *bad);
 void view_close(struct view *v);
@@ -53,6 +56,19 @@ void view_close(struct view *v);
  * below something that is no directory, is NODE_ABSENT.
  */
 int view_get(struct view *v, const char *path, struct node *out);
+
+/*
+ * Calls fn for every layer that says something about path by itself, newest
+ * first: those that hold something there, and those that delete it there
+ * (NODE_ABSENT, with the layer set; st is undefined). A layer that an ancestor
+ * of path hides has no say, nor has what is below something that is no
+ * directory. The call for the first layer that holds anything but a regular
+ * file there is the last; the first call is for what view_get finds. fn must
+ * not use the view; n is borrowed for the call; it returns 0 to go on,
+ * anything else stops and is returned. 0 at the end, -1 with errno.
+ */
+int view_layers(struct view *v, const char *path,
+    int (*fn)(void *arg, size_t layer, const struct node *n), void *arg);
 
 /*
  * Adds the names visible in directory path to out, sorted bytewise. -1 with

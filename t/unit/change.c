@@ -112,6 +112,15 @@ test_refused(void)
 		{ STR("x 0000 - - -\tb\0x 0000 - - -\ta\0\0"), REC_BAD },
 		{ STR("x 0000 - - -\ta-b\0x 0000 - - -\ta/b\0\0"), REC_BAD },
 		{ STR("x 0000 - - -\ta\0\0\0"), REC_BAD },
+		{ STR("d 0755 - u -\t.\0\0"), REC_STOP },
+		{ STR("d 0755 - u -\t.\0x 0000 - - -\t-\0\0"), REC_STOP },
+		{ STR("o 0755 - u -\t.\0\0"), REC_BAD },
+		{ STR("w 0755 1 u -\t.\0\0"), REC_BAD },
+		{ STR("x 0000 - - -\t.\0\0"), REC_BAD },
+		{ STR("d 0755 - u -\t./a\0\0"), REC_BAD },
+		{ STR("d 0755 - u -\t..\0\0"), REC_BAD },
+		{ STR("x 0000 - - -\t-\0d 0755 - u -\t.\0\0"), REC_BAD },
+		{ STR("d 0755 - u -\t.\0d 0755 - u -\t.\0\0"), REC_BAD },
 	};
 
 	for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
