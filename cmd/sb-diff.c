@@ -8,10 +8,14 @@
  *   2. Scan the session's upper directory. Each record is compared with the
  *      view: equal copies are dropped, and a directory that is deleted, opaque
  *      or replaced becomes one deletion for each entry it hides.
- *   3. Sort by path, deletions first, and print.
+ *   3. Sort by path, deletions first, and print. A small file is read once and
+ *      kept; a large one is read for its id, its kind and its lines, and again
+ *      for its content, so that only the two sides of a text that changed have
+ *      to fit into memory.
  *
  * Nothing is written or locked. The lease pins its layers, so the old side
- * cannot change; the new side is what the upper holds while it is read.
+ * cannot change; the new side is what the upper holds while it is read. The
+ * content in a patch is the one that its index line names.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +30,7 @@
 #include "buf.h"
 #include "change.h"
 #include "err.h"
+#include "gitpatch.h"
 #include "io.h"
 #include "layer.h"
 #include "mem.h"
@@ -40,8 +45,10 @@
 static const char usage[] = "sb-diff [-nz] session";
 
 enum {
-	CONTEXT = 3
-}; /* unchanged lines shown around changed ones */
+	CONTEXT = 3, /* unchanged lines shown around changed ones */
+	SMALL = 1 << 20, /* bytes of a file that is read once and kept */
+	CHUNK = 1 << 16
+};
 
 /* One line of the list. */
 struct delta {
@@ -53,8 +60,16 @@ struct delta {
 /* One side of a difference, as git sees it. */
 struct side {
 	unsigned mode; /* 0100644, 0100755, 0120000; 0 when absent */
-	struct buf text; /* content, or a link's target */
+	int fd; /* of a large file, or -1 and all of it is in text */
+	off_t size;
+	struct buf text;
+	char oid[GIT_OID_HEX + 1];
+	bool binary; /* has a NUL byte */
+	size_t lines;
+	char last; /* byte */
 };
+
+#define SIDE_INIT { .fd = -1, .oid = GIT_OID_NONE }
 
 static struct view *view;
 static int upper = -1;
@@ -328,38 +343,6 @@ delta_cmp(const void *a, const void *b)
 	return (y->letter == 'D') - (x->letter == 'D');
 }
 
-/* ---- names ---- */
-
-/* As git quotes names (core.quotePath): C style when it is needed. */
-static void
-quote(struct buf *out, bool needs, const char *prefix, const char *path,
-    const char *tail)
-{
-	static const char plain[] = "\a\b\t\n\v\f\r\"\\",
-			  letter[] = "abtnvfr\"\\";
-	const char *at;
-
-	for (const char *p = path; *p; p++)
-		if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f ||
-		    *p == '"' || *p == '\\')
-			needs = true;
-	if (needs)
-		buf_addc(out, '"');
-	buf_adds(out, prefix);
-	for (const char *p = path; *p; p++) {
-		at = strchr(plain, *p);
-		if (at)
-			buf_addf(out, "\\%c", letter[at - plain]);
-		else if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f)
-			buf_addf(out, "\\%03o", (unsigned char)*p);
-		else
-			buf_addc(out, *p);
-	}
-	buf_adds(out, tail);
-	if (needs)
-		buf_addc(out, '"');
-}
-
 static void
 print_list(bool nul)
 {
@@ -372,13 +355,105 @@ print_list(bool nul)
 		if (nul)
 			buf_addf(&b, "%s%s", d->path, d->dir ? "/" : "");
 		else
-			quote(&b, false, "", d->path, d->dir ? "/" : "");
+			git_quote(&b, false, "", d->path, d->dir ? "/" : "");
 		printf("%c %s", d->letter, b.data);
 		putchar(nul ? '\0' : '\n');
 	}
 }
 
-/* ---- the patch ---- */
+/* ---- the two sides ---- */
+
+/* Gives fn all of s in pieces, and its id. */
+static void
+walk_side(const struct side *s, const char *path,
+    void (*fn)(void *arg, const char *p, size_t n), void *arg,
+    char oid[GIT_OID_HEX + 1])
+{
+	static char chunk[CHUNK];
+	struct git_oid id;
+	off_t at = 0;
+
+	git_oid_init(&id, (uint64_t)s->size);
+	if (s->fd == -1) {
+		git_oid_add(&id, s->text.data, s->text.len);
+		fn(arg, buf_str(&s->text), s->text.len);
+	} else if (lseek(s->fd, 0, SEEK_SET) == -1) {
+		die_sys("unable to read %s", path);
+	}
+	while (s->fd != -1 && at < s->size) {
+		off_t rest = s->size - at;
+		ssize_t n = io_read_some(
+		    s->fd, chunk, rest < CHUNK ? (size_t)rest : CHUNK);
+
+		if (n == -1)
+			die_sys("unable to read %s", path);
+		if (n == 0)
+			die(EXIT_SYS, "%s became shorter while it was read",
+			    path);
+		git_oid_add(&id, chunk, (size_t)n);
+		fn(arg, chunk, (size_t)n);
+		at += n;
+	}
+	git_oid_hex(&id, oid);
+}
+
+static void
+examine_piece(void *arg, const char *p, size_t n)
+{
+	struct side *s = arg;
+
+	if (n == 0)
+		return;
+	if (!s->binary)
+		s->binary = memchr(p, '\0', n);
+	for (const char *at = p, *end = p + n; at < end; at++) {
+		at = memchr(at, '\n', (size_t)(end - at));
+		if (!at)
+			break;
+		s->lines++;
+	}
+	s->last = p[n - 1];
+}
+
+static void
+examine(struct side *s, const char *path)
+{
+	walk_side(s, path, examine_piece, s, s->oid);
+	if (s->size > 0 && s->last != '\n')
+		s->lines++;
+}
+
+/*
+ * A large file is read a second time to be printed. What came out must be what
+ * the index line says, or git-apply(1) would find a damaged patch.
+ */
+static void
+walk_again(const struct side *s, const char *path,
+    void (*fn)(void *arg, const char *p, size_t n), void *arg)
+{
+	char oid[GIT_OID_HEX + 1];
+
+	walk_side(s, path, fn, arg, oid);
+	if (strcmp(oid, s->oid) != 0)
+		die(EXIT_SYS, "%s changed while it was read", path);
+}
+
+static void
+add_piece(void *arg, const char *p, size_t n)
+{
+	buf_add(arg, p, n);
+}
+
+/* Brings all of it into memory. */
+static void
+hold(struct side *s, const char *path)
+{
+	if (s->fd == -1)
+		return;
+	buf_reserve(&s->text, (size_t)s->size);
+	walk_again(s, path, add_piece, &s->text);
+	io_drop(&s->fd);
+}
 
 /* git knows one bit of a file's mode. */
 static unsigned
@@ -387,51 +462,72 @@ git_mode(mode_t mode)
 	return mode & 0100 ? 0100755 : 0100644;
 }
 
+/* Takes fd. */
 static void
-read_side(struct side *s, int fd, bool text, const char *path)
+take_file(struct side *s, int fd, bool content, const char *path)
 {
 	struct stat st;
+	ssize_t n;
 
-	if (fstat(fd, &st) == -1 ||
-	    (text && io_read_buf(fd, &s->text, SIZE_MAX / 4) == -1))
+	s->fd = fd;
+	if (fstat(fd, &st) == -1)
 		die_sys("unable to read %s", path);
 	s->mode = git_mode(st.st_mode);
-	io_drop(&fd);
+	s->size = content ? st.st_size : 0;
+	if (s->size > SMALL)
+		return;
+	/* What is appended from now on is left out, here and in walk_side. */
+	buf_reserve(&s->text, (size_t)s->size);
+	n = io_read_all(fd, s->text.data, (size_t)s->size);
+	if (n == -1)
+		die_sys("unable to read %s", path);
+	s->text.len = (size_t)n;
+	s->size = n;
+	io_drop(&s->fd);
 }
 
 static void
-load_old(struct side *s, bool text, const char *path)
+load_old(struct side *s, bool content, const char *path)
 {
 	struct node n;
 
 	look_up(path, &n);
 	if (n.kind == NODE_FILE) {
-		read_side(s, open_old(path, &n), text, path);
+		take_file(s, open_old(path, &n), content, path);
 	} else if (n.kind == NODE_SYMLINK) {
 		s->mode = 0120000;
 		if (view_readlink(view, path, &n, &s->text) == -1)
 			die_sys("unable to read link %s", path);
+		s->size = (off_t)s->text.len;
 	}
+	examine(s, path);
 }
 
 static void
-load_new(struct side *s, bool text, const char *path)
+load_new(struct side *s, bool content, const char *path)
 {
 	const struct change *c = &changes.v[find(path)];
 
 	if (c->kind == CHANGE_SYMLINK) {
 		s->mode = 0120000;
 		buf_adds(&s->text, c->target);
+		s->size = (off_t)s->text.len;
 	} else {
-		read_side(s, open_new(path, 0), text, path);
+		take_file(s, open_new(path, 0), content, path);
 	}
+	examine(s, path);
 }
 
-static bool
-is_binary(const struct side *s)
+static void
+release_side(struct side *s)
 {
-	return s->text.len > 0 && memchr(s->text.data, '\0', s->text.len);
+	io_drop(&s->fd);
+	buf_release(&s->text);
 }
+
+/* ---- the patch ---- */
+
+static const char no_newline[] = "\n\\ No newline at end of file\n";
 
 static void
 print_lines(char sign, const struct lines *l, size_t from, size_t to)
@@ -442,7 +538,7 @@ print_lines(char sign, const struct lines *l, size_t from, size_t to)
 		putchar(sign);
 		fwrite(l->text + l->start[i], 1, len, stdout);
 		if (l->text[l->start[i + 1] - 1] != '\n')
-			fputs("\n\\ No newline at end of file\n", stdout);
+			fputs(no_newline, stdout);
 	}
 }
 
@@ -453,6 +549,16 @@ print_range(size_t at, size_t n)
 	printf("%zu", n > 0 ? at + 1 : at);
 	if (n != 1)
 		printf(",%zu", n);
+}
+
+static void
+print_hunk_head(size_t at, size_t n, size_t to, size_t m)
+{
+	fputs("@@ -", stdout);
+	print_range(at, n);
+	fputs(" +", stdout);
+	print_range(to, m);
+	fputs(" @@\n", stdout);
 }
 
 /* Regions i to end-1 with their context. */
@@ -466,11 +572,8 @@ print_hunk(const struct lines *a, const struct lines *b,
 	size_t to = a->n - rest + (rest < CONTEXT ? rest : CONTEXT);
 	size_t end = last->b + last->blen + (to - (last->a + last->alen));
 
-	fputs("@@ -", stdout);
-	print_range(from, to - from);
-	fputs(" +", stdout);
-	print_range(first->b - before, end - (first->b - before));
-	fputs(" @@\n", stdout);
+	print_hunk_head(
+	    from, to - from, first->b - before, end - (first->b - before));
 	for (const struct diff_region *r = first; r <= last; r++) {
 		print_lines(' ', a, at, r->a);
 		print_lines('-', a, r->a, r->a + r->alen);
@@ -504,16 +607,100 @@ print_hunks(const struct buf *old, const struct buf *new, const char *path)
 	lines_release(&b);
 }
 
+struct signed_lines {
+	char sign;
+	bool inside; /* a line */
+};
+
 static void
-print_patch(const char *path, const struct side *old, const struct side *new)
+print_signed(void *arg, const char *p, size_t n)
+{
+	struct signed_lines *l = arg;
+	const char *end = p + n, *lf;
+
+	for (; p < end; p += n) {
+		lf = memchr(p, '\n', (size_t)(end - p));
+		n = lf ? (size_t)(lf - p) + 1 : (size_t)(end - p);
+		if (!l->inside)
+			putchar(l->sign);
+		fwrite(p, 1, n, stdout);
+		l->inside = !lf;
+	}
+}
+
+/* All lines of a text that is new, or gone; it need not fit into memory. */
+static void
+print_whole(const struct side *s, char sign, const char *path)
+{
+	struct signed_lines l = { .sign = sign };
+
+	if (sign == '+')
+		print_hunk_head(0, 0, 0, s->lines);
+	else
+		print_hunk_head(0, s->lines, 0, 0);
+	walk_again(s, path, print_signed, &l);
+	if (l.inside)
+		fputs(no_newline, stdout);
+}
+
+struct packing {
+	struct git_literal literal;
+	struct buf out;
+};
+
+static void
+print_packed(void *arg, const char *p, size_t n)
+{
+	struct packing *k = arg;
+
+	git_literal_add(&k->literal, &k->out, p, n);
+	fwrite(k->out.data, 1, k->out.len, stdout);
+	buf_cut(&k->out, 0);
+}
+
+static void
+print_literal(const struct side *s, const char *path)
+{
+	struct packing k = { .out = BUF_INIT };
+
+	git_literal_begin(&k.literal, &k.out, (uint64_t)s->size);
+	if (s->mode)
+		walk_again(s, path, print_packed, &k);
+	git_literal_end(&k.literal, &k.out);
+	fwrite(k.out.data, 1, k.out.len, stdout);
+	buf_release(&k.out);
+}
+
+static void
+print_text(struct side *old, struct side *new, const char *path,
+    const char *from, const char *to)
+{
+	/* A tab ends a name with a space in it, as patch(1) wants. */
+	const char *tab = strchr(path, ' ') ? "\t" : "";
+
+	printf(
+	    "--- %s%s\n", old->mode ? from : "/dev/null", old->mode ? tab : "");
+	printf(
+	    "+++ %s%s\n", new->mode ? to : "/dev/null", new->mode ? tab : "");
+	if (!old->mode) {
+		print_whole(new, '+', path);
+	} else if (!new->mode) {
+		print_whole(old, '-', path);
+	} else {
+		hold(old, path);
+		hold(new, path);
+		print_hunks(&old->text, &new->text, path);
+	}
+}
+
+static void
+print_patch(const char *path, struct side *old, struct side *new)
 {
 	struct buf a = BUF_INIT, b = BUF_INIT;
-	const char *from, *to, *tab = strchr(path, ' ') ? "\t" : "";
-	bool same = false, force;
+	bool same = strcmp(old->oid, new->oid) == 0;
+	bool binary = old->binary || new->binary;
+	bool text = !same && !binary && (old->size > 0 || new->size > 0);
 
-	if (old->text.len == new->text.len)
-		same = memcmp(buf_str(&old->text), buf_str(&new->text),
-			   new->text.len) == 0;
 	/* A difference that git has no word for. */
 	if (same && old->mode == new->mode)
 		return;
@@ -521,9 +708,8 @@ print_patch(const char *path, const struct side *old, const struct side *new)
 	 * Where no line but the first has the name, git-apply(1) splits the
 	 * line itself, and fails when a directory's name ends in a space.
 	 */
-	force = same && strstr(path, " /");
-	quote(&a, force, "a/", path, "");
-	quote(&b, force, "b/", path, "");
+	git_quote(&a, !text && strstr(path, " /"), "a/", path, "");
+	git_quote(&b, !text && strstr(path, " /"), "b/", path, "");
 	printf("diff --git %s %s\n", a.data, b.data);
 	if (!old->mode)
 		printf("new file mode %06o\n", new->mode);
@@ -531,17 +717,18 @@ print_patch(const char *path, const struct side *old, const struct side *new)
 		printf("deleted file mode %06o\n", old->mode);
 	else if (old->mode != new->mode)
 		printf("old mode %06o\nnew mode %06o\n", old->mode, new->mode);
-	from = old->mode ? a.data : "/dev/null";
-	to = new->mode ? b.data : "/dev/null";
-	if (same) {
-		/* The mode was all. */
-	} else if (is_binary(old) || is_binary(new)) {
-		printf("Binary files %s and %s differ\n", from, to);
-	} else {
-		/* A tab ends a name with a space in it, as patch(1) wants. */
-		printf("--- %s%s\n+++ %s%s\n", from, old->mode ? tab : "", to,
-		    new->mode ? tab : "");
-		print_hunks(&old->text, &new->text, path);
+	if (!same) {
+		printf("index %s..%s", old->oid, new->oid);
+		if (old->mode == new->mode)
+			printf(" %06o", old->mode);
+		putchar('\n');
+	}
+	if (text)
+		print_text(old, new, path, a.data, b.data);
+	if (!same && binary) {
+		puts("GIT binary patch");
+		print_literal(new, path);
+		print_literal(old, path);
 	}
 	buf_release(&a);
 	buf_release(&b);
@@ -550,22 +737,25 @@ print_patch(const char *path, const struct side *old, const struct side *new)
 static void
 print_delta(const struct delta *d)
 {
-	struct side none = { .mode = 0 }, old = none, new = none;
+	struct side none = SIDE_INIT, old = SIDE_INIT, new = SIDE_INIT;
+	bool content = d->letter != 'm';
 
 	if (d->dir || d->letter == 'S')
 		return;
 	if (d->letter != 'A')
-		load_old(&old, d->letter != 'm', d->path);
+		load_old(&old, content, d->path);
 	if (d->letter != 'D')
-		load_new(&new, d->letter != 'm', d->path);
-	if (d->letter == 'T') {
+		load_new(&new, content, d->path);
+	if (git_refuses(d->path, S_ISLNK(old.mode) || S_ISLNK(new.mode))) {
+		/* One of these, and git-apply(1) would take nothing at all. */
+	} else if (d->letter == 'T') {
 		print_patch(d->path, &old, &none);
 		print_patch(d->path, &none, &new);
 	} else {
 		print_patch(d->path, &old, &new);
 	}
-	buf_release(&old.text);
-	buf_release(&new.text);
+	release_side(&old);
+	release_side(&new);
 }
 
 /* ---- reading the session ---- */

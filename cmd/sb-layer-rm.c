@@ -11,13 +11,14 @@
  *      what killed writers left, and let go of the lock: deleting trees may
  *      take long.
  *   5. Delete what was set aside and noted, trees before the locks that mark
- *      them.
+ *      them, and of meta/ what the history does not name.
  *
  * The base is never removed. Everything in staging/ is made under the stack
  * lock (shared), so what is unlocked under ours is dead and stays so.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@
 #include <unistd.h>
 
 #include "err.h"
+#include "history.h"
 #include "io.h"
 #include "lock.h"
 #include "path.h"
@@ -39,7 +41,7 @@ enum {
 	LOCK_MS = 30000
 };
 
-static int storefd, stackfd, staging, metadata, leases, queue;
+static int storefd, stackfd, staging, metadata, leases, queue, meta;
 
 static int
 part(const char *name)
@@ -158,42 +160,120 @@ delete_staging(const struct names *dead)
 				    dead->name[i]);
 }
 
-/* Id of a sidecar, or of one that is being written; false for other names. */
+/*
+ * Id of a sidecar, or of one that is being written (.NAME.PID.tmp); false for
+ * other names, and for what is said of a base.
+ */
 static bool
-sidecar_id(const char *name, char id[ID_MAX + 1])
+sidecar_id(const char *name, const char *const suffixes[2], char id[ID_MAX + 1])
 {
 	const char *end;
 
 	if (name[0] == '.' && ends(name, ".tmp"))
 		name++;
-	end = strstr(name, ".digest");
+	end = strstr(name, suffixes[0]);
 	if (!end)
-		end = strstr(name, ".bytes");
+		end = strstr(name, suffixes[1]);
 	if (!end || (size_t)(end - name) > ID_MAX)
 		return false;
 	snprintf(id, ID_MAX + 1, "%.*s", (int)(end - name), name);
 	return id_is_valid(id) && id[0] != 'B';
 }
 
-/* Sidecars without a layer, whose maker is dead. */
+/*
+ * Adds what is said in dirfd of layers that are not there, and what is only
+ * half said, if the maker is dead.
+ */
 static void
-sweep_sidecars(void)
+note_sidecars(int dirfd, const char *where, const char *const suffixes[2],
+    struct names *out)
 {
 	struct names v = NAMES_INIT;
 	char id[ID_MAX + 1], layer[ID_MAX + 24];
 	struct stat st;
 
-	list(metadata, ".layer-metadata", &v);
+	list(dirfd, where, &v);
 	for (size_t i = 0; i < v.n; i++) {
 		/* In this order: a maker lets go after its layer appeared. */
-		if (!sidecar_id(v.name[i], id) || is_being_made(id))
+		if (!sidecar_id(v.name[i], suffixes, id) || is_being_made(id))
 			continue;
 		snprintf(layer, sizeof layer, "layers/%s", id);
 		if (v.name[i][0] == '.' ||
 		    (path_lstat(stackfd, layer, &st) == -1 && errno == ENOENT))
-			unlinkat(metadata, v.name[i], 0);
+			names_add(out, v.name[i]);
 	}
 	names_release(&v);
+}
+
+static void
+sweep_sidecars(void)
+{
+	static const char *const suffixes[] = { ".digest", ".bytes" };
+	struct names v = NAMES_INIT;
+
+	note_sidecars(metadata, ".layer-metadata", suffixes, &v);
+	for (size_t i = 0; i < v.n; i++)
+		unlinkat(metadata, v.name[i], 0);
+	names_release(&v);
+}
+
+static const char *const meta_suffixes[] = { ".blame", ".json" };
+
+static void
+note_meta(struct names *dead)
+{
+	if (meta != -1)
+		note_sidecars(meta, "meta", meta_suffixes, dead);
+}
+
+/* Adds every layer that the history names. -1 when it cannot be told. */
+static int
+read_history(struct names *named)
+{
+	enum history_kind kind = HISTORY_START;
+	struct history h;
+	int rc = history_open(stackfd, &h);
+
+	if (rc == -1)
+		warn_sys("meta/ is not swept: unable to open %s", HISTORY_FILE);
+	while (rc == 1) {
+		kind = history_prev(&h);
+		if (kind == HISTORY_START)
+			break;
+		if (kind == HISTORY_LINE)
+			names_add(named, h.layer);
+		else if (kind != HISTORY_TORN)
+			rc = -1;
+		if (kind == HISTORY_BAD)
+			warn_msg(
+			    "meta/ is not swept: %s is damaged at byte %jd",
+			    HISTORY_FILE, (intmax_t)h.at);
+		if (kind == HISTORY_ERROR)
+			warn_sys("meta/ is not swept: unable to read %s",
+			    HISTORY_FILE);
+	}
+	history_close(&h);
+	names_sort(named);
+	return rc == -1 ? -1 : 0;
+}
+
+/*
+ * The history needs no lock: what was noted is of layers that are gone, so no
+ * new line will name one. It is long, and read only when something may go.
+ */
+static void
+delete_meta(const struct names *dead)
+{
+	struct names named = NAMES_INIT;
+	char id[ID_MAX + 1];
+
+	if (dead->n > 0 && read_history(&named) == 0)
+		for (size_t i = 0; i < dead->n; i++)
+			if (dead->name[i][0] == '.' ||
+			    (sidecar_id(dead->name[i], meta_suffixes, id) &&
+				!names_has(&named, id)))
+				unlinkat(meta, dead->name[i], 0);
+	names_release(&named);
 }
 
 /* Temporary files of writers that held the stack lock: .NAME.PID.tmp. */
@@ -245,7 +325,7 @@ int
 main(int argc, char **argv)
 {
 	struct ids ids = IDS_INIT, used = IDS_INIT, removed = IDS_INIT;
-	struct names dead = NAMES_INIT;
+	struct names dead = NAMES_INIT, dead_meta = NAMES_INIT;
 	const char *why = NULL;
 	int opt, lock;
 
@@ -264,6 +344,10 @@ main(int argc, char **argv)
 	metadata = part(".layer-metadata");
 	leases = part("leases");
 	queue = part("queue");
+	/* Older stores have none. */
+	meta = path_open(stackfd, "meta", O_RDONLY | O_DIRECTORY, 0);
+	if (meta == -1 && errno != ENOENT)
+		die_sys("unable to open layer-stack/meta");
 	/* Before the lock: nobody waits for somebody else's program. */
 	ids_read_stdin(&ids, 0);
 	lock = lock_take(stackfd, STACK_LOCK, true, LOCK_MS);
@@ -287,10 +371,12 @@ main(int argc, char **argv)
 	sweep_sidecars();
 	sweep_temporary();
 	note_staging(&dead);
+	note_meta(&dead_meta);
 	io_drop(&lock);
 
 	io_many_fds();
 	delete_staging(&dead);
+	delete_meta(&dead_meta);
 	ids_print(&removed);
 	stdout_done();
 	return EXIT_OK;

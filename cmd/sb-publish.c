@@ -5,7 +5,8 @@
  *
  *   1. Take the session's gate exclusively: nobody runs in it any more.
  *      Processes that were left behind are stopped while we look.
- *   2. sb-layer-scan | sb-change-route, kept in memory.
+ *   2. sb-layer-scan | sb-change-route by the rules of the lease list, kept
+ *      in memory.
  *   3. sb-change-resolve against head, which a lease of our own pins. No lock
  *      is held: this may take as long as it takes.
  *   4. Draw a ticket, wait for the turn. If head has moved meanwhile, resolve
@@ -26,8 +27,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "blame.h"
 #include "buf.h"
 #include "change.h"
+#include "conf.h"
 #include "err.h"
 #include "io.h"
 #include "json.h"
@@ -42,9 +45,10 @@
 #include "session.h"
 #include "spawn.h"
 #include "stack.h"
+#include "state.h"
 #include "store.h"
 
-static const char usage[] = "sb-publish [-t ms] session";
+static const char usage[] = "sb-publish [-a owner] [-t ms] session";
 
 enum {
 	QUEUE_MS = 300000, /* a publisher that hangs that long is a fault */
@@ -57,11 +61,17 @@ enum {
 #define UPPER    "/proc/self/fd/6"
 #define MERGED   "/proc/self/fd/7"
 #define CONFLICT "/proc/self/fd/8"
+#define OWNERS   "/proc/self/fd/9"
+#define META     "/proc/self/fd/10"
+#define KEPT     "/proc/self/fd/11"
 
 struct publish {
 	struct session *session;
 	int stackfd, upperfd, mergedfd;
-	int changes, resolved, conflicts; /* in memory */
+	const char *owner;
+	bool discard; /* ignored changes */
+	bool refuse_git; /* changes of both sides in .git */
+	int changes, resolved, conflicts, owners, kept; /* in memory */
 	struct manifest base, head;
 	char lease[ID_MAX + 1];
 	int lease_lock;
@@ -153,14 +163,78 @@ read_manifest(int dirfd, const char *name, struct manifest *m)
 					    : strerror(errno));
 }
 
+/* ---- counting ---- */
+
+/* Calls fn for each change in the memory file fd. */
+static void
+each_change(int fd, void (*fn)(struct publish *p, const struct change *c),
+    struct publish *p)
+{
+	enum rec_kind kind;
+	char *last = NULL;
+	struct change c;
+	struct rec r;
+	FILE *in;
+	int copy;
+
+	rewind_fd(fd);
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	in = copy == -1 ? NULL : fdopen(copy, "r");
+	if (!in)
+		die_sys("unable to read the changes");
+	rec_init(&r, in, '\0');
+	for (;;) {
+		kind = change_read(&r, &c, last);
+		if (kind != REC_ITEM)
+			break;
+		fn(p, &c);
+		free(last);
+		last = c.path;
+		free(c.target);
+	}
+	free(last);
+	if (kind != REC_STOP)
+		die(EXIT_BUG, "changes cannot be read back");
+	rec_release(&r);
+	fclose(in);
+}
+
+/* Of what was captured: how large it is, and what will be skipped. */
+static void
+count_captured(struct publish *p, const struct change *c)
+{
+	p->upper_bytes += (uint64_t)c->size;
+	if (c->kind != CHANGE_SPECIAL)
+		return;
+	if (p->skipped.len > 0)
+		buf_addc(&p->skipped, ',');
+	buf_addc(&p->skipped, '{');
+	out_path(&p->skipped, "path", c->path);
+	out_str(&p->skipped, "reason", "unsupported_special_file");
+	buf_addc(&p->skipped, '}');
+}
+
+/*
+ * Of what comes out: how many changes, and how many of them merged. An ignored
+ * one that is left out counts as well, a special file does not.
+ */
+static void
+count_resolved(struct publish *p, const struct change *c)
+{
+	p->source += c->route == 's' || c->route == 'g';
+	p->ignored += c->route == 'i';
+	p->merged += c->kind == CHANGE_WRITE && strcmp(c->from, "m") == 0;
+}
+
 /* ---- step 2 ---- */
 
 static int
 capture(struct publish *p)
 {
 	const char *const scan[] = { "sb-layer-scan", UPPER, NULL };
-	const char *const route[] = { "sb-change-route", "-X", CONFLICT, NULL };
-	int pipefd[2], code;
+	const char *const route[] = { "sb-change-route", "-X", CONFLICT,
+		BASE_IDS, NULL };
+	int base = ids_file(&p->base, NULL), pipefd[2], code;
 	pid_t a, b;
 
 	if (pipe2(pipefd, O_CLOEXEC) == -1)
@@ -169,10 +243,11 @@ capture(struct publish *p)
 	    (struct spawn_fd[]){ { pipefd[1], 1 }, { p->upperfd, 6 } }, 2);
 	io_drop(&pipefd[1]);
 	b = start(route,
-	    (struct spawn_fd[]){
-		{ pipefd[0], 0 }, { p->changes, 1 }, { p->conflicts, 8 } },
-	    3);
+	    (struct spawn_fd[]){ { pipefd[0], 0 }, { p->changes, 1 },
+		{ base, 4 }, { p->conflicts, 8 } },
+	    4);
 	io_drop(&pipefd[0]);
+	io_drop(&base);
 	code = finish(a);
 	if (code != 0) {
 		finish(b);
@@ -212,24 +287,54 @@ drop_lease(struct publish *p)
 	io_drop(&p->lease_lock);
 }
 
+/* An empty merge/ for what comes out merged: that of a first try is another. */
+static void
+make_merge_dir(struct publish *p)
+{
+	io_drop(&p->mergedfd);
+	if (path_rm_tree(p->session->dirfd, "merge") == -1 ||
+	    mkdirat(p->session->dirfd, "merge", 0700) == -1)
+		die_sys("unable to make merge/ of %s", p->session->id);
+	p->mergedfd =
+	    path_open(p->session->dirfd, "merge", O_RDONLY | O_DIRECTORY, 0);
+	if (p->mergedfd == -1)
+		die_sys("unable to open merge/ of %s", p->session->id);
+}
+
+/* Keeps what comes out, and counts it. */
 static int
 resolve(struct publish *p)
 {
-	const char *const argv[] = { "sb-change-resolve", "-C", UPPER, "-M",
-		MERGED, "-X", CONFLICT, BASE_IDS, HEAD_IDS, NULL };
+	const char *argv[24] = { "sb-change-resolve", "-a", p->owner, "-B",
+		OWNERS, "-C", UPPER, "-K", KEPT, "-M", MERGED, "-s",
+		p->session->id, "-X", CONFLICT };
+	size_t n = 15;
 	int base = ids_file(&p->base, NULL), head = ids_file(&p->head, NULL);
 	int code;
 
+	if (p->discard)
+		argv[n++] = "-d";
+	if (p->refuse_git)
+		argv[n++] = "-g";
+	argv[n++] = BASE_IDS;
+	argv[n++] = HEAD_IDS;
+	make_merge_dir(p);
 	rewind_fd(p->changes);
 	empty(p->resolved);
 	empty(p->conflicts);
+	empty(p->owners);
+	empty(p->kept);
 	code = finish(start(argv,
 	    (struct spawn_fd[]){ { p->changes, 0 }, { p->resolved, 1 },
 		{ base, 4 }, { head, 5 }, { p->upperfd, 6 }, { p->mergedfd, 7 },
-		{ p->conflicts, 8 } },
-	    7));
+		{ p->conflicts, 8 }, { p->owners, 9 }, { p->kept, 11 } },
+	    9));
 	io_drop(&base);
 	io_drop(&head);
+	if (code == 0) {
+		p->source = p->ignored = p->merged = 0;
+		each_change(p->resolved, count_resolved, p);
+	}
 	return code;
 }
 
@@ -250,22 +355,47 @@ first_line(int fd)
 	return buf_steal(&b);
 }
 
+/* Who made the layer, when and how much of it: sb-store(5). */
+static int
+meta_file(struct publish *p)
+{
+	int fd = memory_file("meta");
+	struct buf b = BUF_INIT;
+
+	buf_addc(&b, '{');
+	out_str(&b, "owner", p->owner);
+	out_str(&b, "session", p->session->id);
+	out_now(&b, "time");
+	out_num(&b, "source_count", p->source);
+	out_num(&b, "ignored_count", p->ignored);
+	out_num(&b, "merged_count", p->merged);
+	buf_adds(&b, "}\n");
+	if (io_write_all(fd, b.data, b.len) == -1)
+		die_sys("unable to write to a memory file");
+	rewind_fd(fd);
+	buf_release(&b);
+	return fd;
+}
+
 /* 0 and the id, or 1 when there is nothing to commit. */
 static int
 commit(struct publish *p, char **id)
 {
-	const char *const argv[] = { "sb-layer-commit", "-C", UPPER, "-M",
-		MERGED, "-l", p->lease, NULL };
-	int answer = memory_file("id"), code;
+	const char *const argv[] = { "sb-layer-commit", "-B", OWNERS, "-C",
+		UPPER, "-M", MERGED, "-l", p->lease, "-m", META, NULL };
+	int answer = memory_file("id"), meta = meta_file(p), code;
 
 	rewind_fd(p->resolved);
+	rewind_fd(p->owners);
 	code = finish(start(argv,
 	    (struct spawn_fd[]){ { p->resolved, 0 }, { answer, 1 },
-		{ p->upperfd, 6 }, { p->mergedfd, 7 } },
-	    4));
+		{ p->upperfd, 6 }, { p->mergedfd, 7 }, { p->owners, 9 },
+		{ meta, 10 } },
+	    6));
 	if (code == 0)
 		*id = first_line(answer);
 	io_drop(&answer);
+	io_drop(&meta);
 	return code;
 }
 
@@ -333,64 +463,25 @@ publish_changes(struct publish *p)
 
 /* ---- answers ---- */
 
-/* Calls fn for each change in the memory file fd. */
+/* The lines of a memory file, as elements. */
 static void
-each_change(int fd, void (*fn)(struct publish *p, const struct change *c),
-    struct publish *p)
+add_kept(struct publish *p, struct buf *b)
 {
-	enum rec_kind kind;
-	char *last = NULL;
-	struct change c;
-	struct rec r;
-	FILE *in;
-	int copy;
+	struct buf lines = BUF_INIT;
+	char *at, *end;
 
-	rewind_fd(fd);
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	in = copy == -1 ? NULL : fdopen(copy, "r");
-	if (!in)
-		die_sys("unable to read the changes");
-	rec_init(&r, in, '\0');
-	for (;;) {
-		kind = change_read(&r, &c, last);
-		if (kind != REC_ITEM)
-			break;
-		fn(p, &c);
-		free(last);
-		last = c.path;
-		free(c.target);
+	if (p->kept == -1)
+		return;
+	rewind_fd(p->kept);
+	if (io_read_buf(p->kept, &lines, SIZE_MAX / 4) == -1)
+		die_sys("unable to read what was kept");
+	for (at = lines.data; at && *at != '\0'; at = end + 1) {
+		end = strchr(at, '\n');
+		if (at != lines.data)
+			buf_addc(b, ',');
+		buf_add(b, at, (size_t)(end - at));
 	}
-	free(last);
-	if (kind != REC_STOP)
-		die(EXIT_BUG, "changes cannot be read back");
-	rec_release(&r);
-	fclose(in);
-}
-
-/* Of what was captured: how large it is, and what will be skipped. */
-static void
-count_captured(struct publish *p, const struct change *c)
-{
-	p->upper_bytes += (uint64_t)c->size;
-	if (c->kind != CHANGE_SPECIAL)
-		return;
-	if (p->skipped.len > 0)
-		buf_addc(&p->skipped, ',');
-	buf_addc(&p->skipped, '{');
-	out_path(&p->skipped, "path", c->path);
-	out_str(&p->skipped, "reason", "unsupported_special_file");
-	buf_addc(&p->skipped, '}');
-}
-
-/* Of what comes out: how many changes, and how many of them merged. */
-static void
-count_resolved(struct publish *p, const struct change *c)
-{
-	if (c->kind == CHANGE_SPECIAL)
-		return;
-	p->source += c->route == 's';
-	p->ignored += c->route == 'i';
-	p->merged += c->kind == CHANGE_WRITE && strcmp(c->from, "m") == 0;
+	buf_release(&lines);
 }
 
 /* The object "publish" of a success, as a member. */
@@ -418,7 +509,11 @@ answer_success(struct publish *p, bool no_op, struct buf *b)
 	buf_addc(b, '}');
 	out_num(b, "merged_count", p->merged);
 	out_key(b, "skipped");
-	buf_addf(b, "[%s]}", buf_str(&p->skipped));
+	buf_addf(b, "[%s]", buf_str(&p->skipped));
+	out_key(b, "git_kept");
+	buf_addc(b, '[');
+	add_kept(p, b);
+	buf_adds(b, "]}");
 	manifest_release(&now);
 }
 
@@ -532,6 +627,24 @@ gain_own_files(void)
 			 "read permission cannot be published");
 }
 
+/* The upper's root begins as a copy of what it covers: sb-session-new(1). */
+static bool
+root_was_changed(struct publish *p)
+{
+	int fd = stack_open_layer(p->stackfd, p->base.id[0]);
+	struct state base, mine;
+	int rc = -1;
+
+	if (fd != -1 && state_of_dir(&base, fd) == 0 &&
+	    state_of_dir(&mine, p->upperfd) == 0)
+		rc = state_same(&base, &mine);
+	if (rc == -1)
+		die_sys(
+		    "unable to compare the root with layer %s", p->base.id[0]);
+	io_drop(&fd);
+	return rc == 0;
+}
+
 static int
 work(struct publish *p, struct outcome *outcome)
 {
@@ -544,25 +657,18 @@ work(struct publish *p, struct outcome *outcome)
 	    path_open(p->session->dirfd, "upper", O_RDONLY | O_DIRECTORY, 0);
 	if (p->upperfd == -1 || names_read(p->upperfd, &names) == -1)
 		die_sys("unable to open the upperdir of %s", p->session->id);
-	if (names.n > 0) {
-		read_manifest(p->session->dirfd, "lease", &p->base);
-		if (path_rm_tree(p->session->dirfd, "merge") == -1 ||
-		    mkdirat(p->session->dirfd, "merge", 0700) == -1)
-			die_sys("unable to make merge/ of %s", p->session->id);
-		p->mergedfd = path_open(
-		    p->session->dirfd, "merge", O_RDONLY | O_DIRECTORY, 0);
-		if (p->mergedfd == -1)
-			die_sys("unable to open merge/ of %s", p->session->id);
+	read_manifest(p->session->dirfd, "lease", &p->base);
+	if (names.n > 0 || root_was_changed(p)) {
 		p->changes = memory_file("changes");
 		p->resolved = memory_file("resolved");
 		p->conflicts = memory_file("conflicts");
+		p->owners = memory_file("owners");
+		p->kept = memory_file("kept");
 		code = capture(p);
 		if (code == 0) {
 			each_change(p->changes, count_captured, p);
 			outcome->upper_bytes = p->upper_bytes;
 			code = publish_changes(p);
-			if (code == 0 || code == EXIT_NO)
-				each_change(p->resolved, count_resolved, p);
 		}
 		queue_leave(&p->ticket);
 		drop_lease(p);
@@ -634,6 +740,24 @@ thaw(struct session *s)
 }
 
 static void
+configure(struct publish *p)
+{
+	struct conf conf;
+	struct buf why = BUF_INIT;
+	int storefd = store_open();
+
+	if (conf_read(storefd, &conf, &why) == -1) {
+		if (why.len > 0)
+			die(EXIT_USAGE, "%s", buf_str(&why));
+		die_sys("unable to read %s of the store", CONF_NAME);
+	}
+	p->discard = conf_is(&conf, CONF_IGNORED_CHANGES, "discard");
+	p->refuse_git = conf_is(&conf, CONF_PUBLISH_GIT, "conflict");
+	conf_release(&conf);
+	io_drop(&storefd);
+}
+
+static void
 print_answer(int fd, const char *tail)
 {
 	struct buf b = BUF_INIT;
@@ -648,7 +772,8 @@ print_answer(int fd, const char *tail)
 int
 main(int argc, char **argv)
 {
-	struct publish p = { .stackfd = -1,
+	struct publish p = { .kept = -1,
+		.stackfd = -1,
 		.upperfd = -1,
 		.mergedfd = -1,
 		.lease_lock = -1,
@@ -661,7 +786,11 @@ main(int argc, char **argv)
 	int opt, code;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+t:h")) != -1) {
+	while ((opt = getopt(argc, argv, "+a:t:h")) != -1) {
+		if (opt == 'a') {
+			p.owner = optarg;
+			continue;
+		}
 		if (opt == 't' && num_dec(optarg, 0, INT32_MAX, &ms))
 			continue;
 		if (opt == 'h')
@@ -671,6 +800,12 @@ main(int argc, char **argv)
 	if (optind + 1 != argc)
 		usage_die(usage);
 
+	if (p.owner && !owner_is_valid(p.owner))
+		die(EXIT_USAGE,
+		    "not a name for an owner (1 to %d bytes of UTF-8, no "
+		    "control characters): %s",
+		    OWNER_MAX, p.owner);
+	configure(&p);
 	if (session_open(&session, argv[optind]) == -1) {
 		if (errno == ENOENT || errno == EINVAL)
 			die(EXIT_NO, "no such session: %s", argv[optind]);
@@ -685,6 +820,8 @@ main(int argc, char **argv)
 		die_sys("unable to take the gate of session %s", session.id);
 	}
 	p.session = &session;
+	if (!p.owner)
+		p.owner = xasprintf("workspace_session:%s", session.id);
 	outcome = mmap(NULL, sizeof *outcome, PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (outcome == MAP_FAILED)

@@ -6,30 +6,37 @@
  *   1. Read all ids.
  *   2. Take the stack lock; read the manifest; compare the version.
  *   3. See that every layer is there.
- *   4. Write aside, sync, rename, sync the directory.
+ *   4. Append what is done to the history, and sync it.
+ *   5. Write the manifest aside, sync, rename, sync the directory.
  *
  * Invariant: a reader without the lock sees the old list or the new one, never
- * a mixture, because manifest.json is only ever replaced by rename.
+ * a mixture, because manifest.json is only ever replaced by rename. What it
+ * names as its version is in the history; a line for a version that did not
+ * come is cut off by the next swap.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "buf.h"
 #include "err.h"
+#include "history.h"
 #include "io.h"
 #include "lock.h"
 #include "num.h"
+#include "out.h"
 #include "path.h"
 #include "rec.h"
 #include "stack.h"
 #include "stage.h"
 #include "store.h"
 
-static const char usage[] = "sb-stack-swap version";
+static const char usage[] = "sb-stack-swap [-c cause] version";
 
 enum {
 	LOCK_MS = 30000
@@ -76,21 +83,109 @@ add_layer(int stackfd, struct manifest *new, const struct manifest *old,
 	buf_release(&path);
 }
 
+static bool
+is_cause(const char *s)
+{
+	static const char *const causes[] = { "publish", "squash", "rollback",
+		"write", NULL };
+
+	for (const char *const *c = causes; *c; c++)
+		if (strcmp(*c, s) == 0)
+			return true;
+	return false;
+}
+
+/* One layer more than before is what a publish makes. */
+static const char *
+cause_of(const struct manifest *old, const struct manifest *new)
+{
+	if (new->n != old->n + 1)
+		return "rollback";
+	for (size_t i = 0; i < old->n; i++)
+		if (strcmp(old->id[i], new->id[i + 1]) != 0)
+			return "rollback";
+	return "publish";
+}
+
+/* Of a version that says nothing more of itself: when it was made. */
+static void
+add_time(struct buf *b)
+{
+	struct timespec now;
+	struct tm tm;
+	char text[64];
+
+	if (clock_gettime(CLOCK_REALTIME, &now) == -1 ||
+	    !gmtime_r(&now.tv_sec, &tm))
+		die_sys("unable to tell the time");
+	strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+	buf_addc(b, '{');
+	out_key(b, "time");
+	buf_addf(b, "\"%s.%03ldZ\"}", text, now.tv_nsec / 1000000);
+}
+
+/*
+ * What was noted of the layer when it was committed tells of the version that
+ * brings it, not of one that goes back to it.
+ */
+static void
+read_meta(int stackfd, const char *id, const char *cause, struct buf *meta)
+{
+	char name[ID_MAX + 16];
+	int fd = -1;
+
+	snprintf(name, sizeof name, "meta/%s.json", id);
+	if (strcmp(cause, "rollback") != 0) {
+		fd = path_open(stackfd, name, O_RDONLY | O_NONBLOCK, 0);
+		if (fd == -1 && errno != ENOENT)
+			die_sys("unable to open %s", name);
+	}
+	if (fd == -1)
+		add_time(meta);
+	else if (io_read_buf(fd, meta, HISTORY_META_MAX) == -1)
+		die_sys("unable to read %s", name);
+	io_drop(&fd);
+}
+
+static void
+record(int stackfd, const struct manifest *old, const struct manifest *new,
+    const char *cause)
+{
+	struct buf meta = BUF_INIT, line = BUF_INIT;
+
+	if (!cause)
+		cause = cause_of(old, new);
+	read_meta(stackfd, new->id[0], cause, &meta);
+	if (history_format(&line, new->version, cause, new->id[0], &meta) == -1)
+		die(EXIT_SYS,
+		    "meta/%s.json is damaged: it is no object, or has "
+		    "a member that only the history may give",
+		    new->id[0]);
+	if (history_append(stackfd, old->version, &line) == -1)
+		die_sys("unable to append to %s", HISTORY_FILE);
+	buf_release(&meta);
+	buf_release(&line);
+}
+
 int
 main(int argc, char **argv)
 {
 	struct manifest old = MANIFEST_INIT, new = MANIFEST_INIT;
 	struct ids ids = IDS_INIT;
 	struct buf text = BUF_INIT;
-	const char *why = NULL;
+	const char *why = NULL, *cause = NULL;
 	uint64_t version;
 	int opt, stackfd, lock;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+h")) != -1) {
+	while ((opt = getopt(argc, argv, "+c:h")) != -1) {
 		if (opt == 'h')
 			usage_help(usage);
-		usage_die(usage);
+		if (opt != 'c')
+			usage_die(usage);
+		if (!is_cause(optarg))
+			die(EXIT_USAGE, "not a cause: %s", optarg);
+		cause = optarg;
 	}
 	if (optind + 1 != argc ||
 	    !num_dec(argv[optind], 0, INT64_MAX - 1, &version))
@@ -123,6 +218,7 @@ main(int argc, char **argv)
 	if (manifest_equal_layers(&old, &new)) {
 		new.version = version;
 	} else {
+		record(stackfd, &old, &new, cause);
 		manifest_format(&new, &text);
 		if (stage_file(stackfd, STACK_MANIFEST, text.data, text.len,
 			0600) == -1)

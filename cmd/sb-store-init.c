@@ -59,7 +59,8 @@ main(int argc, char **argv)
 {
 	static const char *const dirs[] = { "layer-stack", "layer-stack/layers",
 		"layer-stack/staging", "layer-stack/.layer-metadata",
-		"layer-stack/leases", "layer-stack/queue", "workspace", NULL };
+		"layer-stack/leases", "layer-stack/queue", "layer-stack/meta",
+		"layer-stack/history", "workspace", NULL };
 	int opt, fd, lock;
 
 	err_init();

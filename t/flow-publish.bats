@@ -277,7 +277,7 @@ head_names() { sb-stack-show | sb-layer-list -r | tr '\0' '\n' | sed -n 's/^[^\t
 	exec 9<>go
 	sb-run "$s" sh -c 'touch up; read -r x; echo done >f' <go 3>&- 9>&- &
 	job=$!
-	until [ -e "$SB_STORE/workspace/$s/upper/up" ]; do sleep 0.01; done
+	eventually [ -e "$SB_STORE/workspace/$s/upper/up" ]
 	run -98 sb-publish "$s"
 	run -98 sb-session-end "$s"
 	echo go >&9; exec 9>&-

@@ -38,6 +38,17 @@ tour() { sb-tour "$@" >"$T/out" 2>"$T/err" 3>&- || fail "exit $?" "$(cat "$T/out
 	sb-stack-show | sb-layer-cat README >merged
 	same merged wanted
 
+	# Each edit belongs to its session, and to no other.
+	for s in A:2 B:19 C:6; do
+		id=$(value "session ${s%:*}")
+		is "$(sb-file-blame README | jq -c --arg o "workspace_session:$id" '[.ranges[]|select(.owner == $o)|.start_line,.line_count]')" \
+		    "[${s#*:},1]"
+	done
+	grep -qxF "$(sb-file-blame README)" out
+	is "$(value versions)" 3
+	sb-log >log
+	is "$(grep -cxFf log out)" 3
+
 	# Each layer holds that file and no other.
 	for id in $(sb-stack-show -a); do
 		is "$(cd "$SB_STORE/layer-stack/layers/$id" && find . -type f)" ./README

@@ -133,6 +133,15 @@ listing() {
 	)
 }
 
+# eventually PROG…: tries until it succeeds; a minute without is a failure.
+eventually() {
+	local end=$((SECONDS + 60))
+	until "$@"; do
+		[ $SECONDS -lt $end ] || fail "still not: $*" || return
+		sleep 0.02
+	done
+}
+
 # kill_at SYSCALL N PROG…: kills each process of PROG as it makes its Nth such
 # call, before the call has effect. FOLLOW= kill_at … traces PROG alone, which
 # must be so when a child stays behind: strace waits for all it traces.

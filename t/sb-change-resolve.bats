@@ -9,7 +9,7 @@ opaque() { setfattr -n user.overlay.opaque -v y "$1"; }
 
 # resolve BASE HEAD MINE: three scripts. The first makes the base, the others
 # uppers over it; head's is published. Output: records (kind, mode, from, path)
-# or, after "refused", path and kind of each conflict.
+# or, after "refused", path and kind of each conflict. OPTS: more options.
 resolve() {
 	need xattr
 	mkdir -p ws head mine merge
@@ -24,8 +24,8 @@ resolve() {
 	sb-stack-show >now
 	(cd mine && eval "$3")
 	code=0
-	sb-layer-scan mine | sb-change-route |
-	    sb-change-resolve -C mine -M merge -X list base now >out 2>err || code=$?
+	sb-layer-scan mine | sb-change-route base |
+	    sb-change-resolve ${OPTS-} -C mine -M merge -X list base now >out 2>err || code=$?
 	if [ $code = 2 ]; then
 		echo refused
 		jq -r '.path + " " + .kind' list
@@ -55,6 +55,7 @@ row() { is "$(resolve "$1" "$2" "$3")" "$(printf "$4")"; }
 	row '' 'echo a >f' ': >f' ''
 	row '' ': >f' 'echo b >f' 'w 0644 u f'
 	row '' 'printf "a\0" >f' 'printf "b\0" >f' 'refused\nf binary'
+	row 'seq 9 >f' 'seq 9 | sed "s/2/x/;s/7/y/" >f' 'seq 9 | sed s/7/y/ >f' ''
 }
 
 @test "write against delete conflicts unless nothing was changed" {
@@ -131,6 +132,65 @@ row() { is "$(resolve "$1" "$2" "$3")" "$(printf "$4")"; }
 	row '' 'mkdir d; echo 1 >d/a' 'mkdir d; opaque d; echo 2 >d/b' 'd 0755 u d\nw 0644 u d/b'
 	row 'mkdir d; echo 1 >d/f' '' 'mkdir d; opaque d; cp ../ws/d/f d/f' ''
 	row 'mkdir d; echo 1 >d/p; echo 1 >d/k' '' 'mkdir d; opaque d; mkfifo d/p' 'o 0755 u d\nw 0644 m d/p'
+}
+
+@test "opaque below opaque: each hidden change is one conflict" {
+	row 'mkdir -p d/e; echo 1 >d/e/f' 'mkdir -p d/e; echo 2 >d/e/g' 'mkdir d; opaque d; mkdir d/e; opaque d/e' 'refused\nd/e/g child'
+	row 'mkdir -p d/e; echo 1 >d/e/f' '' 'mkdir d; opaque d; mkdir d/e; opaque d/e' 'o 0755 u d\nd 0755 u d/e'
+}
+
+@test "ignored paths: mine stands whatever head did, no-ops are left out" {
+	row 'echo "*.o" >.gitignore; echo 1 >a.o' 'echo 2 >a.o' 'echo 3 >a.o' 'w 0644 u a.o'
+	row 'echo "*.o" >.gitignore; echo 1 >a.o' 'echo 2 >a.o' 'echo 2 >a.o' ''
+	row 'echo "*.o" >.gitignore; echo 1 >a.o' 'echo 2 >a.o' 'gone a.o' 'x 0000 - a.o'
+	row 'echo "*.o" >.gitignore; echo 1 >a.o' 'gone a.o' 'gone a.o' ''
+	row 'echo "*.o" >.gitignore; echo 1 >a.o' 'gone a.o' 'echo 3 >a.o' 'w 0644 u a.o'
+	row 'echo "*.o" >.gitignore' 'mkdir a.o; echo x >a.o/x' 'echo 3 >a.o' 'w 0644 u a.o'
+	row 'echo "*.o" >.gitignore' 'echo 3 >a.o' 'mkdir a.o; echo x >a.o/x' 'd 0755 u a.o\nw 0644 u a.o/x'
+	row 'echo "*.o" >.gitignore; ln -s a a.o' 'rm -f a.o; ln -s b a.o' 'ln -s c a.o' 'l 0777 u a.o'
+	row 'echo t/ >.gitignore; mkdir t; echo 1 >t/a' 'mkdir t; echo 2 >t/b' 'gone t' 'x 0000 - t'
+	row 'echo t/ >.gitignore; mkdir t; echo 1 >t/a' 'mkdir t; echo 2 >t/b' 'mkdir t; opaque t; echo 3 >t/c' 'o 0755 u t\nw 0644 u t/c'
+	row 'echo t/ >.gitignore; mkdir t; echo 1 >t/a' 'gone t' 'mkdir t; echo 3 >t/c' 'd 0755 u t\nw 0644 u t/c'
+	row 'echo t/ >.gitignore; mkdir t; echo 1 >t/a' 'mkdir t; chmod 700 t' 'mkdir t; chmod 750 t' 'd 0750 u t'
+	row 'echo t/ >.gitignore; mkdir t; echo 1 >t/a' 'mkdir t; chmod 700 t' 'mkdir t; echo 2 >t/a' 'd 0700 u t\nw 0644 u t/a'
+}
+
+@test "with -d ignored changes come out as skipped records, no-ops not at all" {
+	OPTS=-d
+	row 'echo "*.o" >.gitignore; echo 1 >a.o' 'echo 2 >a.o' 'echo 3 >a.o; echo 4 >b' 's 0644 u a.o\nw 0644 u b'
+	row 'echo "*.o" >.gitignore; echo 1 >a.o' '' 'cp ../ws/a.o a.o' ''
+	row 'echo "*.o" >.gitignore; mkdir d' '' 'mkdir d; echo 1 >d/a.o' 's 0644 u d/a.o'
+	row 'echo "*.o" >.gitignore; mkdir d; echo 1 >d/a.o; echo 2 >d/f' '' 'mkdir d; opaque d; echo 3 >d/a.o' 'o 0755 u d\nw 0644 m d/a.o'
+}
+
+@test "source files that head added where mine cleared ignored ones come along" {
+	row 'printf "t/**\\n!t/k*\\n" >.gitignore; mkdir t; echo 1 >t/a' 'mkdir t; echo 2 >t/k' 'mkdir t; opaque t; echo 3 >t/c' 'o 0755 u t\nw 0644 u t/c\nw 0644 m t/k'
+	row 'printf "t/**\\n!t/k*\\n" >.gitignore; mkdir t; echo 1 >t/k1' 'mkdir t; echo 2 >t/k' 'mkdir t; opaque t; echo 3 >t/c' 'refused\nt/k child'
+}
+
+@test "the root comes out as a directory of its own, and conflicts like one" {
+	row 'chmod 755 .' '' 'chmod 700 .' 'd 0700 u .'
+	row 'chmod 755 .' '' 'setfattr -n user.a -v 1 .; echo 1 >f' 'd 0755 u .\nw 0644 u f'
+}
+
+# owners BASE HEAD MINE: as resolve, but what -B says, as path: ranges
+owners() {
+	resolve "$1" "$2" "$3" >/dev/null
+	tr '\n\0' ',\n' <blame | awk -F'\t' 'NF { print $2 ": " $1 }'
+	rm -f blame
+}
+
+@test "-B names the owner of each line of what comes out" {
+	OPTS='-a me -B blame'
+	is "$(owners 'seq 3 >f' '' 'seq 4 >f; seq 2 >n; : >e; printf "\0" >b')" "$(printf 'b: * me\ne: * me\nf: 3 original,1 me\nn: 2 me')"
+	is "$(owners 'seq 9 >f' '' 'cp ../ws/f f; chmod 755 f')" ''
+	is "$(owners 'echo "*.o" >.gitignore' '' 'seq 3 >a.o')" 'a.o: * me'
+	# Head's layer has no blame of its own here: what it holds is unknown.
+	is "$(owners 'seq 5 >f' 'seq 5 | sed s/1/x/ >f' 'seq 5 | sed s/5/y/ >f')" 'f: 4 unknown,1 me'
+	is "$(owners 'mkdir d; seq 2 >d/f; seq 3 >d/g' '' 'mkdir d; opaque d; cp ../ws/d/f d/f')" 'd/f: 2 original'
+	run -100 sb-change-resolve -a me base base
+	run -100 sb-change-resolve -B blame base base
+	run -100 sb-change-resolve -B blame -a "$(printf 'a\tb')" base base
 }
 
 @test "conflicts come all, in path order, with the three versions" {

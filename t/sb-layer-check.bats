@@ -87,6 +87,50 @@ wrong() {
 	wrong B000001-base
 }
 
+# Blame of the layer: entries, "#" standing for NUL.
+blame() { printf "$1" | tr '#' '\0' >"$S/meta/$id.blame"; }
+
+@test "owners that tile the lines of its files are right" {
+	blame '1 a\td/f##'
+	echo '{"owner":"a"}' >"$S/meta/$id.json"
+	ids "$id" B000001-base | sb-layer-check >out
+	same out <(ids0)
+	blame '* a\td/f##'
+	ids "$id" | sb-layer-check
+	blame '#'
+	ids "$id" | sb-layer-check
+}
+
+@test "owners of other lines, or of what is no file, are wrong" {
+	local e
+	for e in '2 a\td/f##' '1 a\n1 b\td/f##' '1 a\td##' '1 a\td/l##' '1 a\tgone##' \
+	    '* a\tgone##' '1 a\tno##' '* a\td##'; do
+		blame "$e"
+		wrong "$id"
+	done
+}
+
+@test "a damaged blame file is found" {
+	local e
+	for e in '' '1 a\td/f#' '1 a\td/f' '1 a d/f##' '0 a\td/f##' '1 a\td/f#1 a\td/f##' 'x##'; do
+		blame "$e"
+		wrong "$id"
+		has "$(cat err)" "meta/$id.blame"
+	done
+	rm "$S/meta/$id.blame"
+	ln -s /etc/passwd "$S/meta/$id.blame"
+	wrong "$id"
+}
+
+@test "what is noted of a layer must be an object" {
+	local e
+	for e in '' x '[]' '{' '{"version":1}'; do
+		printf %s "$e" >"$S/meta/$id.json"
+		wrong "$id"
+		has "$(cat err)" "meta/$id.json"
+	done
+}
+
 @test "what cannot be read is wrong and named" {
 	local n
 	need strace

@@ -11,8 +11,8 @@ setup() {
 
 # Nothing was made, or nothing stayed.
 untouched() {
-	is "$(ls -A "$S/layers" "$S/staging" "$S/.layer-metadata")" \
-	    "$(printf '%s:\n\n' "$S/.layer-metadata" "$S/layers" "$S/staging")"
+	is "$(ls -A "$S/layers" "$S/staging" "$S/.layer-metadata" "$S/meta")" \
+	    "$(printf '%s:\n\n' "$S/.layer-metadata" "$S/layers" "$S/meta" "$S/staging")"
 	[ ! -e "$S/manifest.json" ]
 }
 
@@ -20,9 +20,11 @@ untouched() {
 	run -100 sb-layer-commit x
 	run -100 sb-layer-commit -C
 	run -100 sb-layer-commit -x
+	run -100 sb-layer-commit -B
+	run -100 sb-layer-commit -m
 	run -100 sb-layer-commit -l a/b </dev/null
 	run -0 sb-layer-commit -h
-	is "$output" "usage: sb-layer-commit [-C dir] [-M dir] [-l lease]"
+	is "$output" "usage: sb-layer-commit [-B file] [-C dir] [-M dir] [-l lease] [-m file]"
 }
 
 @test "one file becomes a layer with digest and size" {
@@ -133,12 +135,185 @@ untouched() {
 	is "$(stat -c '%a %Y' "$S/layers/$(cat id)/f")" "755 $(stat -c %Y merge/f)"
 }
 
-@test "without -C the root's attributes are those of the newest layer" {
+@test "the root's attributes are those of head, not of an upper made on an older one" {
+	need xattr
 	mkdir ws
 	chmod 0710 ws
+	setfattr -n user.h -v head ws
+	touch -d 2001-01-01 ws
 	make_store
 	records "$(rec_x f)" | sb-layer-commit >id
-	is "$(stat -c %a "$S/layers/$(cat id)")" 710
+	is "$(stat -c '%a %Y' "$S/layers/$(cat id)")" "$(stat -c '%a %Y' ws)"
+	chmod 0777 up
+	setfattr -n user.u -v upper up
+	touch -d 2000-01-01 up
+	records "$(rec_x f)" | sb-layer-commit -C up >id
+	is "$(stat -c '%a %Y' "$S/layers/$(cat id)")" "$(stat -c '%a %Y' ws)"
+	is "$(getfattr -d -m '^user' "$S/layers/$(cat id)" | grep -v '^#')" 'user.h="head"'
+}
+
+@test "the root's time is that of the upper when it has a new name since" {
+	mkdir ws
+	touch -d 2001-01-01 ws
+	make_store
+	touch up/f
+	touch -d 2002-02-02 up
+	sb-layer-scan up | sb-layer-commit -C up >id
+	is "$(stat -c %Y "$S/layers/$(cat id)")" "$(stat -c %Y up)"
+}
+
+@test "a record of the root itself gives the layer's root its attributes" {
+	need xattr
+	mkdir ws merge
+	make_store
+	chmod 0711 up merge
+	setfattr -n user.u -v upper up
+	setfattr -n user.m -v merged merge
+	touch up/-x
+	records "$(rec_d . 1751)" "$(rec_w -x 0)" | sb-layer-commit -C up >id
+	is "$(stat -c %a "$S/layers/$(cat id)")" 1751
+	is "$(getfattr -d -m '^user' "$S/layers/$(cat id)" | grep -v '^#')" 'user.u="upper"'
+	is "$(ls "$S/layers/$(cat id)")" -x
+	ids "$(cat id)" | sb-layer-check >/dev/null
+	# It is a change by itself.
+	records "$(rec_d . 0700 m)" | sb-layer-commit -M merge >id
+	is "$(stat -c %a "$S/layers/$(cat id)")" 700
+	is "$(getfattr -d -m '^user' "$S/layers/$(cat id)" | grep -v '^#')" 'user.m="merged"'
+	is "$(cat "$S/.layer-metadata/$(cat id).digest")" "$(printf '' | sha256sum | cut -d' ' -f1)"
+	if [ "$(id -u)" = 0 ]; then
+		chown 12:34 up
+		records "$(rec_d . 0755)" | sb-layer-commit -C up >id
+		is "$(stat -c %u:%g "$S/layers/$(cat id)")" 12:34
+	fi
+}
+
+@test "names of one inode become names of one inode" {
+	need xattr
+	mkdir up/d up/e merge
+	printf 'some content\n' >up/d/a
+	chmod 4711 up/d/a
+	setfattr -n user.x -v 1 up/d/a
+	touch -d 2001-01-01 up/d/a
+	ln up/d/a up/d/b
+	ln up/d/a up/e/c
+	ln up/d/a elsewhere
+	printf merged >merge/m
+	ln merge/m merge/n
+	records "$(rec_d d)" "$(rec_w d/a 13 4711)" "$(rec_w d/b 13 4711)" "$(rec_d e)" \
+	    "$(rec_w e/c 13 4711)" "$(rec_w m 6 0644 m)" "$(rec_w n 6 0644 m)" |
+	    sb-layer-commit -C up -M merge >id
+	cd "$S/layers/$(cat id)"
+	is "$(stat -c '%h %a %Y %s' d/a)" "3 4711 $(stat -c '%Y %s' "$T/up/d/a")"
+	is "$(stat -c %i d/b e/c)" "$(stat -c %i d/a d/a)"
+	is "$(stat -c '%h %i' m)" "2 $(stat -c %i n)"
+	same e/c "$T/up/d/a"
+	getfattr -d e/c | grep -q 'user.x="1"'
+	is "$(cat "$S/.layer-metadata/$(cat "$T/id").bytes")" 19
+	cd "$T"
+	ids "$(cat id)" | sb-layer-check >/dev/null
+	# The digest is that of files of their own.
+	cp -a up apart
+	for f in d/a d/b e/c; do
+		cp up/d/a apart/new
+		mv apart/new apart/$f
+	done
+	records "$(rec_d d)" "$(rec_w d/a 13)" "$(rec_w d/b 13)" "$(rec_d e)" "$(rec_w e/c 13)" |
+	    sb-layer-commit -C apart >one
+	records "$(rec_d d)" "$(rec_w d/a 13)" "$(rec_w d/b 13)" "$(rec_d e)" "$(rec_w e/c 13)" |
+	    sb-layer-commit -C up >two
+	same "$S/.layer-metadata/$(cat one).digest" "$S/.layer-metadata/$(cat two).digest"
+	is "$(cat "$S/.layer-metadata/$(cat one).bytes" "$S/.layer-metadata/$(cat two).bytes")" 3913
+}
+
+@test "a name of the same inode with another mode is a file of its own" {
+	printf x >up/a
+	ln up/a up/b
+	ln up/a up/c
+	records "$(rec_w a 1 0600)" "$(rec_w b 1 0755)" "$(rec_w c 1 0600)" | sb-layer-commit -C up >id
+	is "$(cd "$S/layers/$(cat id)" && stat -c '%h %a' a b c)" $'2 600\n1 755\n2 600'
+	is "$(cat "$S/.layer-metadata/$(cat id).bytes")" 2
+}
+
+@test "more names and files than descriptors" {
+	local i
+	mkdir up/d
+	printf x >up/d/0
+	for i in {1..150}; do
+		ln up/d/0 up/d/$i
+		printf %s $i >up/d/f$i
+	done
+	for i in {200..250}; do mkdir up/d/$i; done
+	chmod 0555 up/d
+	sb-layer-scan up >in
+	(ulimit -n 64; sb-layer-commit -C up <in >id)
+	is "$(stat -c %h "$S/layers/$(cat id)/d/150")" 151
+	sb-layer-scan "$S/layers/$(cat id)" >again
+	same again in
+	ids "$(cat id)" | sb-layer-check >/dev/null
+	chmod 0755 up/d "$S/layers/$(cat id)/d"
+}
+
+@test "holes stay holes" {
+	truncate -s 64M up/f
+	printf x | dd of=up/f bs=1 seek=20000000 conv=notrunc status=none
+	sb-layer-scan up | sb-layer-commit -C up >id
+	same "$S/layers/$(cat id)/f" up/f
+	is "$(stat -c %s "$S/layers/$(cat id)/f")" 67108864
+	[ "$(stat -c %b "$S/layers/$(cat id)/f")" -lt 2048 ]
+	is "$(cat "$S/.layer-metadata/$(cat id).bytes")" 67108864
+}
+
+@test "owners of lines and what is said of the layer lie beside it" {
+	printf x >up/f
+	sb-layer-scan up >in
+	printf '1 workspace_session:a\tf\0\0' >blame
+	printf '{"owner":"workspace_session:a"}' >members
+	sb-layer-commit -B blame -C up -m members <in >id
+	same "$S/meta/$(cat id).blame" blame
+	same "$S/meta/$(cat id).json" members
+	is "$(stat -c %a "$S/meta/$(cat id).json" "$S/meta/$(cat id).blame" "$S/meta")" $'600\n600\n700'
+	sb-layer-commit -C up <in >id
+	is "$(ls "$S/meta" | grep -c "$(cat id)")" 0
+	rm -r "$S/meta"
+	sb-layer-commit -B blame -C up <in >id
+	is "$(ls "$S/meta")" "$(cat id).blame"
+	is "$(stat -c %a "$S/meta")" 700
+}
+
+@test "what is said of the layer is read after the full stop" {
+	printf x >up/f
+	{
+		sb-layer-scan up | cut_stream
+		printf '\0' >blame
+		printf '{}' >members
+		printf '\0'
+	} | sb-layer-commit -B blame -C up -m members >id
+	is "$(cat "$S/meta/$(cat id).json")" {}
+}
+
+@test "what is no blame, no object or not there is refused and changes nothing" {
+	local i
+	printf x >up/f
+	sb-layer-scan up >in
+	for i in '' '[]' '{} {}' '"x"' '{"version":1}' '{"layer":"x"}' '{"cause":null}' '{'; do
+		printf %s "$i" >members
+		run -100 --separate-stderr sb-layer-commit -C up -m members <in
+		has "$stderr" members
+	done
+	for i in '' 'x' '1 a\tf\0' 'a\tf\0\0' '0 a\tf\0\0'; do
+		# shellcheck disable=SC2059 # escapes are wanted
+		printf "$i" >blame
+		run -100 --separate-stderr sb-layer-commit -B blame -C up <in
+		has "$stderr" blame
+	done
+	{ printf '{"a":"'; head -c 70000 /dev/zero | tr '\0' x; printf '"}'; } >members
+	run -100 sb-layer-commit -C up -m members <in
+	run -111 sb-layer-commit -C up -m none <in
+	run -111 sb-layer-commit -C up -B none <in
+	run -111 sb-layer-commit -C up -B up <in
+	untouched
+	# Nobody looks when there is nothing to commit.
+	run -1 sb-layer-commit -m none -B none < <(records0)
 }
 
 @test "nothing to commit is 1, prints and makes nothing" {
@@ -176,7 +351,7 @@ untouched() {
 	touch up/f
 	mkdir up/d up/.wh.d
 	touch up/d/f
-	for i in "$(rec_w d/f 0)" \
+	for i in "$(rec_w d/f 0)" "$(rec_d . 0755 m)" "$(rec_w . 0)" "$(rec_x .)" \
 	    "$(rec_w .wh.x 0)" "$(rec_d .wh.d)" "$(rec_x /abs)" "$(rec_x a/../b)" \
 	    "$(rec_w f 0 0644 m)" "$(rec_w f 0 0644 -)" "$(rec_w f 0 0644 L000001-00000000)" \
 	    "w 0644 x u -	f" "L000001-00000000"; do
@@ -185,6 +360,7 @@ untouched() {
 	done
 	records "$(rec_x b)" "$(rec_x a)" | run -100 sb-layer-commit
 	records "$(rec_x a)" "$(rec_x a)" | run -100 sb-layer-commit
+	records "$(rec_x -)" "$(rec_d .)" | run -100 sb-layer-commit -C up
 	# Below what is no directory, or has no record.
 	records "$(rec_w d 0)" "$(rec_w d/f 0)" | run -100 sb-layer-commit -C up
 	records "$(rec_x d)" "$(rec_x d/f)" | run -100 sb-layer-commit -C up
@@ -242,9 +418,11 @@ untouched() {
 @test "a full disk or a closed stdout is 111, and the layer goes again" {
 	printf x >up/f
 	sb-layer-scan up >in
-	run -111 sh -c 'sb-layer-commit -C up <in >/dev/full'
+	printf '\0' >b
+	printf '{}' >m
+	run -111 sh -c 'sb-layer-commit -B b -C up -m m <in >/dev/full'
 	untouched
-	run -111 sh -c 'sb-layer-commit -C up <in >&-'
+	run -111 sh -c 'sb-layer-commit -B b -C up -m m <in >&-'
 	untouched
 }
 
@@ -265,8 +443,10 @@ untouched() {
 
 @test "a root that its owner may not write is committed and removed" {
 	printf x >up/f
-	chmod 0555 up
-	make_store
+	mkdir ws
+	chmod 0555 up ws
+	sb-store-init
+	sb-base-import ws >/dev/null
 	sb-layer-scan up | sb-layer-commit -C up >id
 	is "$(stat -c %a "$S/layers/$(cat id)")" 555
 	sb-stack-unused | sb-layer-rm >removed

@@ -179,6 +179,12 @@ opaque() { setfattr -n user.overlay.opaque -v y "$1"; }
 	cd "$SB_STORE/layer-stack"
 	rm -rf layers
 	"$SB_T/genstack" "$seed" 0 "$stacks"
+	# Half of the layers as if sb-layer-commit had made them.
+	mkdir -p meta
+	RANDOM=$seed
+	for l in layers/L*; do
+		[ $((RANDOM % 2)) = 0 ] || : >"meta/${l#layers/}.json"
+	done
 	unshare $u bash -euc '
 		records=0
 		for s in stacks/*; do

@@ -111,12 +111,17 @@ state() { listing "$SB_STORE"; }
 }
 
 @test "what somebody holds is not swept" {
+	local n
 	need strace
 	printf x >f
 	records "$(rec_w f 1)" >in
-	# Held up when tree and sidecars are there: layers/ is synced last.
-	strace -qq -o trace -e trace=renameat -e inject=renameat:delay_enter=3000000:when=3 \
-	    sb-layer-commit -C . <in >id 2>err 3>&- &
+	# Held up when tree and sidecars are there: their rename is the last.
+	n=$(count_calls renameat sb-layer-commit -C . <in)
+	ls "$S/layers" | grep L000003 >made
+	{ cat made; echo; } | sb-layer-rm >/dev/null
+	printf '* a\tf\0\0' >blame
+	strace -qq -o trace -e trace=renameat -e "inject=renameat:delay_enter=3000000:when=$n" \
+	    sb-layer-commit -B blame -C . <in >id 2>err 3>&- &
 	for _ in {1..500}; do
 		! ls "$S"/.layer-metadata/L000003-*.bytes >/dev/null 2>&1 || break
 		sleep 0.01
@@ -130,6 +135,54 @@ state() { listing "$SB_STORE"; }
 	is "$(cat err)" ""
 	ids "$(cat id)" | sb-layer-check
 	[ -e "$S/.layer-metadata/$(cat id).bytes" ]
+	same "$S/meta/$(cat id).blame" blame
+}
+
+@test "what meta/ says of a removed layer stays while the history names it" {
+	local id
+	for id in "$a" "$b" "$c" L000009-00000000 B000002-old; do
+		printf '\0' >"$S/meta/$id.blame"
+		echo '{}' >"$S/meta/$id.json"
+	done
+	touch "$S/meta/.$b.json.77.tmp" "$S/meta/other" "$S/meta/.other"
+	# Names a and b; c is of no version.
+	ids "$b" "$a" $B | sb-stack-swap 2 >/dev/null
+	ids $B | sb-stack-swap 3 >/dev/null
+	ids "$a" "$b" "$c" | sb-layer-rm >out
+	same out <(ids "$a" "$b" "$c")
+	is "$(ls -A "$S/meta")" "$(printf '%s\n' .other B000002-old.{blame,json} \
+	    {"$a","$b"}.{blame,json} other | LC_ALL=C sort)"
+	# What a swap that was killed has written names it as well.
+	echo "{\"version\":9,\"cause\":\"publish\",\"layer\":\"$c\"}" >>"$S/history/main.ndjson"
+	touch "$S/meta/$c.json"
+	ids0 | sb-layer-rm
+	[ -e "$S/meta/$c.json" ]
+	sed -i '$d' "$S/history/main.ndjson"
+	ids0 | sb-layer-rm
+	[ ! -e "$S/meta/$c.json" ]
+}
+
+@test "without a history that can be read meta/ is not swept, all else is" {
+	touch "$S/meta/$b.json" "$S/queue/7"
+	ids "$b" >in
+	echo x >>"$S/history/main.ndjson"
+	run -0 --separate-stderr sb-layer-rm <in
+	is "$output" "$b"
+	has "$stderr" "history/main.ndjson is damaged"
+	[ -e "$S/meta/$b.json" ]
+	[ ! -e "$S/queue/7" ]
+	sed -i '$d' "$S/history/main.ndjson"
+	# A torn line names nothing that was committed.
+	printf '{"version":9' >>"$S/history/main.ndjson"
+	run -0 --separate-stderr sb-layer-rm < <(ids0)
+	is "$stderr" ""
+	[ ! -e "$S/meta/$b.json" ]
+}
+
+@test "a store older than meta/ is swept too" {
+	rm -r "$S/meta" "$S/history"
+	ids "$b" | sb-layer-rm >out
+	same out <(ids "$b")
 }
 
 @test "input cut before the full stop is 111 and changes nothing" {

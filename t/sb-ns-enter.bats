@@ -30,7 +30,7 @@ start() {
 	start
 	sb-ns-enter "$s" sh -c 'trap "exit 9" TERM; touch up; while :; do sleep 0.01; done' 3>&- &
 	p=$!
-	until [ -e "$SB_STORE/workspace/$s/upper/up" ]; do sleep 0.01; done
+	eventually [ -e "$SB_STORE/workspace/$s/upper/up" ]
 	kill -TERM $p
 	rc=0; wait $p || rc=$?
 	is "$rc" 9

@@ -23,13 +23,13 @@ start() {
 	start
 	sb-run "$s" sh -c '(while :; do echo t >>ticks; done) >/dev/null 2>&1 &' 3>&-
 	u=$SB_STORE/workspace/$s/upper/ticks
-	until [ -s "$u" ]; do sleep 0.01; done
+	eventually [ -s "$u" ]
 	sb-ns-kill -s STOP "$s"
 	n=$(stat -c %s "$u")
 	sleep 0.1
 	is "$(stat -c %s "$u")" "$n"
 	sb-ns-kill -s CONT "$s"
-	until [ "$(stat -c %s "$u")" -gt "$n" ]; do sleep 0.01; done
+	eventually eval '[ "$(stat -c %s "$u")" -gt "$n" ]'
 	run -100 sb-ns-kill -s NOSUCH "$s"
 	sb-ns-kill -s 9 "$s"
 	is "$(sb-run "$s" cat f)" base

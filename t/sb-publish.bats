@@ -88,7 +88,7 @@ hold_fd_9() {
 	while read -r x; do
 		n=$((n + 1))
 		sb-publish "$x" >"out.$n" 3>&- 9>&- &
-		until ls "$SB_STORE/layer-stack/queue" | grep -qx $((n + 1)); do sleep 0.01; done
+		eventually [ -e "$SB_STORE/layer-stack/queue/$((n + 1))" ]
 	done <sessions
 	is "$(sb-stack-version)" 1
 	exec 9>&-
@@ -102,7 +102,7 @@ hold_fd_9() {
 	exec 9<>"$SB_STORE/layer-stack/queue/1"
 	hold_fd_9
 	sb-publish "$s" >out 3>&- 9>&- &
-	until [ -e "$SB_STORE/layer-stack/queue/2" ]; do sleep 0.01; done
+	eventually [ -e "$SB_STORE/layer-stack/queue/2" ]
 	mkdir up; sed s/^2$/two/ ws/f >up/f
 	id=$(sb-layer-scan up | sb-change-route | sb-layer-commit -C up)
 	{ echo "$id"; sb-stack-show; } | sb-stack-swap 1

@@ -47,8 +47,8 @@ start() {
 @test "killed with 9 it takes its program along" {
 	start
 	sb-run "$s" sh -c 'echo $$ >pid; exec sleep 1000' 3>&- &
-	until [ -s "$SB_STORE/workspace/$s/upper/pid" ]; do sleep 0.01; done
+	eventually [ -s "$SB_STORE/workspace/$s/upper/pid" ]
 	kill -KILL $!
 	wait $! || :
-	until sb-session-end "$s"; do sleep 0.05; done
+	eventually sb-session-end "$s"
 }

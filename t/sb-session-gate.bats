@@ -22,9 +22,9 @@ start() {
 	mkfifo go
 	exec 9<>go
 	sb-session-gate "$s" sh -c 'read -r x <&9' 3>&- &
-	until ! sb-session-gate -x "$s" true 2>/dev/null; do sleep 0.01; done
+	eventually eval '! sb-session-gate -x "$s" true 2>/dev/null'
 	sb-session-gate -x -t 20000 "$s" sh -c 'echo x >>order' 3>&- 9>&- &
-	until ! sb-session-gate "$s" true 2>/dev/null; do sleep 0.01; done
+	eventually eval '! sb-session-gate "$s" true 2>/dev/null'
 	sb-session-gate -t 20000 "$s" sh -c 'echo s >>order' 3>&- 9>&- &
 	echo >&9
 	wait

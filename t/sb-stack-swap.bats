@@ -17,6 +17,7 @@ layer() { records "$(rec_x "$1")" | sb-layer-commit; }
 
 untouched() {
 	same "$S/manifest.json" before
+	is "$(ls "$S/history")" ""
 	is "$(find "$S" -maxdepth 1 -name '.manifest*')" ""
 }
 
@@ -27,7 +28,10 @@ untouched() {
 	run -100 sb-stack-swap -- -1 </dev/null
 	run -100 sb-stack-swap -x 1 </dev/null
 	run -0 sb-stack-swap -h
-	is "$output" "usage: sb-stack-swap version"
+	is "$output" "usage: sb-stack-swap [-c cause] version"
+	ids "$a" $B >in
+	run -100 --separate-stderr sb-stack-swap -c merge 1 <in
+	has "$stderr" "not a cause: merge"
 	untouched
 }
 
@@ -118,6 +122,117 @@ untouched() {
 	is "$(sb-stack-version)" 2
 	run -111 sh -c 'sb-stack-swap 2 <in >&-'
 	SB_STORE=$T/none run -111 sb-stack-swap 1 <in
+}
+
+# The history, times replaced.
+lines() { sed -E 's/"time":"[0-9]{4}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}\.[0-9]{3}Z"/TIME/' "$S/history/main.ndjson"; }
+
+@test "a version is in the history, with what is noted of its layer" {
+	printf '{\n  "owner": "a",\n  "n": {"x":[1]}\n}\n' >"$S/meta/$a.json"
+	ids "$a" $B | sb-stack-swap 1
+	ids "$b" "$a" $B | sb-stack-swap -c write 2
+	lines >got
+	same got <(echo "{\"version\":2,\"cause\":\"publish\",\"layer\":\"$a\",\"owner\": \"a\",   \"n\": {\"x\":[1]} }"
+		echo "{\"version\":3,\"cause\":\"write\",\"layer\":\"$b\",TIME}")
+	is "$(stat -c %a "$S/history/main.ndjson")" 600
+}
+
+@test "one layer more on top is a publish, anything else a rollback" {
+	echo '{"owner":"a"}' >"$S/meta/$a.json"
+	ids "$a" $B | sb-stack-swap 1
+	ids $B | sb-stack-swap 2
+	ids "$b" "$a" $B | sb-stack-swap 3
+	ids "$a" $B | sb-stack-swap -c squash 4
+	ids "$b" $B | sb-stack-swap 5
+	lines >got
+	# What a layer's maker noted tells nothing about who goes back to it.
+	same got <(echo "{\"version\":2,\"cause\":\"publish\",\"layer\":\"$a\",\"owner\":\"a\"}"
+		echo "{\"version\":3,\"cause\":\"rollback\",\"layer\":\"$B\",TIME}"
+		echo "{\"version\":4,\"cause\":\"rollback\",\"layer\":\"$b\",TIME}"
+		echo "{\"version\":5,\"cause\":\"squash\",\"layer\":\"$a\",\"owner\":\"a\"}"
+		echo "{\"version\":6,\"cause\":\"rollback\",\"layer\":\"$b\",TIME}")
+}
+
+@test "what does not change the stack adds no line" {
+	ids "$a" $B >in
+	sb-stack-swap 1 <in
+	cp "$S/history/main.ndjson" want
+	sb-stack-swap 2 <in
+	run -2 sb-stack-swap 1 <in
+	ids L000009-00000000 $B | run -100 sb-stack-swap 2
+	same "$S/history/main.ndjson" want
+}
+
+@test "what a swap that was killed left behind in the history is cut off" {
+	local tail
+	ids "$a" $B >in
+	sb-stack-swap 1 <in
+	cp "$S/history/main.ndjson" good
+	ids $B | sb-stack-swap 2
+	for tail in '{"vers' '{"version":4,"cause":"write","layer":"L1"}'$'\n' $'\n\n' 'a b'$'\n''c'; do
+		{ cat good; sed -n 2p "$S/history/main.ndjson"; printf %s "$tail"; } >torn
+		cp torn "$S/history/main.ndjson"
+		cp "$S/manifest.json" manifest
+		sb-stack-swap 3 <in
+		is "$(lines | wc -l)" 3
+		same <(head -n 2 torn) <(head -n 2 "$S/history/main.ndjson")
+		cp manifest "$S/manifest.json"
+		head -n 2 torn >"$S/history/main.ndjson"
+	done
+}
+
+@test "a store older than its history gets one" {
+	rmdir "$S/history" "$S/meta"
+	ids "$a" $B | sb-stack-swap 1
+	is "$(lines)" "{\"version\":2,\"cause\":\"publish\",\"layer\":\"$a\",TIME}"
+	is "$(stat -c %a "$S/history")" 700
+}
+
+@test "what is noted of a layer must be an object that leaves the version alone" {
+	local json
+	ids "$a" $B >in
+	for json in '' '[]' '{"a":1' '{"version":7}' '{"layer":1,"a":2}'; do
+		printf %s "$json" >"$S/meta/$a.json"
+		run -111 --separate-stderr sb-stack-swap 1 <in
+		has "$stderr" "meta/$a.json is damaged"
+		untouched
+	done
+	head -c 70000 /dev/zero | tr '\0' ' ' >"$S/meta/$a.json"
+	run -111 sb-stack-swap 1 <in
+	ln -sf /etc/passwd "$S/meta/$a.json"
+	run -111 sb-stack-swap 1 <in
+	untouched
+}
+
+@test "without a history that can be written the stack stays" {
+	ids "$a" $B >in
+	mkdir "$S/history/main.ndjson"
+	run -111 --separate-stderr sb-stack-swap 1 <in
+	has "$stderr" "history/main.ndjson"
+	rmdir "$S/history/main.ndjson"
+	ln -s "$T/elsewhere" "$S/history/main.ndjson"
+	run -111 sb-stack-swap 1 <in
+	[ ! -e elsewhere ]
+	rm "$S/history/main.ndjson"
+	mkfifo "$S/history/main.ndjson"
+	run -111 sb-stack-swap 1 <in
+	rm "$S/history/main.ndjson"
+	untouched
+}
+
+@test "a long history costs no more than a short one" {
+	need strace
+	ids "$a" $B | sb-stack-swap 1
+	for ((i = 0; i < 100; i++)); do
+		printf '{"version":0,"layer":"L%d","x":"%010000d"}\n' $i 0
+	done >long
+	cat "$S/history/main.ndjson" >>long
+	cp long "$S/history/main.ndjson"
+	ids $B >in
+	strace -qq -o trace -e trace=pread64 sb-stack-swap 2 <in
+	# The loader reads with this call as well, less at once.
+	is "$(awk -F' = ' '$2 > 4096 { print $2 }' trace)" 65536
+	is "$(lines | tail -n 1)" "{\"version\":3,\"cause\":\"rollback\",\"layer\":\"$B\",TIME}"
 }
 
 # race FIRST SECOND: FIRST is held up in its rename, with the lock, until

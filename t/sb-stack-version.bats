@@ -21,9 +21,9 @@ setup() {
 }
 
 @test "the version is printed" {
-	printf '{"version":18446744073709551615,"layers":[]}' >"$M"
+	printf '{"version":9223372036854775807,"layers":[]}' >"$M"
 	sb-stack-version >out
-	same out <(echo 18446744073709551615)
+	same out <(echo 9223372036854775807)
 }
 
 @test "a manifest that is none is 111 and says why" {
@@ -32,6 +32,9 @@ setup() {
 	is "$output" ""
 	has "$stderr" "manifest.json"
 	has "$stderr" "schema_version"
+	printf '{"version":9223372036854775808,"layers":[]}' >"$M"
+	run -111 --separate-stderr sb-stack-version
+	has "$stderr" "too large"
 	: >"$M"
 	run -111 sb-stack-version
 	rm "$M"

@@ -16,8 +16,9 @@ load lib
 	is "$output" ""
 	is "$(cd "$SB_STORE" && find . -printf '%y %m %p\n' | LC_ALL=C sort)" \
 	    "$(printf '%s\n' 'd 700 .' 'd 700 ./layer-stack' \
-		'd 700 ./layer-stack/.layer-metadata' 'd 700 ./layer-stack/layers' \
-		'd 700 ./layer-stack/leases' 'd 700 ./layer-stack/queue' \
+		'd 700 ./layer-stack/.layer-metadata' 'd 700 ./layer-stack/history' \
+		'd 700 ./layer-stack/layers' 'd 700 ./layer-stack/leases' \
+		'd 700 ./layer-stack/meta' 'd 700 ./layer-stack/queue' \
 		'd 700 ./layer-stack/staging' 'd 700 ./workspace' \
 		'f 600 ./layer-stack/.storage-writer.lock')"
 	is "$(sb-stack-version)" 0
@@ -33,10 +34,18 @@ load lib
 	is "$(listing "$SB_STORE")" "$(listing before)"
 }
 
+@test "an older store gets what it lacks" {
+	make_store
+	cp -a "$SB_STORE" before
+	rmdir "$SB_STORE/layer-stack/meta" "$SB_STORE/layer-stack/history"
+	sb-store-init
+	is "$(listing "$SB_STORE")" "$(listing before)"
+}
+
 @test "what a killed run left is finished" {
 	local call n
 	for call in mkdir mkdirat openat fsync; do
-		for n in 1 2 3 4 5 6 7; do
+		for n in 1 2 3 4 5 6 7 8 9; do
 			rm -rf "$SB_STORE"
 			kill_at $call $n sb-store-init || :
 			sb-store-init

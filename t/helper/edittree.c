@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * edittree seed make|edit: fills the current directory with a random tree of
- * text files, links and directories, or changes what is there the way people
- * and programs do: edits, chmod, replacements by another kind, deletions,
- * moves, directories deleted and made again, copies that change nothing. Names
- * are awkward on purpose. Equal seeds make equal trees of equal ones.
+ * text and binary files, links and directories, or changes what is there the
+ * way people and programs do: edits, chmod, xattrs, replacements by another
+ * kind, deletions, moves, directories deleted and made again, copies that
+ * change nothing. Names are awkward on purpose. Equal seeds make equal trees of
+ * equal ones.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "buf.h"
@@ -27,13 +29,17 @@
 
 enum {
 	DEPTH = 3,
-	OPS = 25
+	OPS = 20
 };
 
 static const char *const pool[] = { "a", "b", "c", "d.txt", "a b", "\"q\"",
 	"\xe5\xae\x9e\xe6\xb5\x8b.md", "tab\tx", "line\ntwo", " -> ", "-rf",
 	"back\\slash", " lead", "trail ", "\xff\xfe", "a-b", ".hidden",
-	"bell\a\x7f" };
+	"bell\a\x7f", "x b", "--", "+++ b", "cr\r", "'$(q)'" };
+
+/* git knows two modes of files; what else there is must do no harm. */
+static const mode_t modes[] = { 0755, 0755, 0700, 0600, 0640, 0444, 0555, 0711,
+	0645, 0664, 01644, 02755, 04755 };
 
 static uint64_t state;
 static struct names paths = NAMES_INIT; /* all that is there */
@@ -54,7 +60,13 @@ any_name(void)
 	return pool[rnd(sizeof pool / sizeof *pool)];
 }
 
-/* ---- text ---- */
+static mode_t
+any_mode(void)
+{
+	return modes[rnd(sizeof modes / sizeof *modes)];
+}
+
+/* ---- content ---- */
 
 static void
 add_line(struct buf *b)
@@ -71,19 +83,42 @@ add_line(struct buf *b)
 }
 
 static void
-any_text(struct buf *b)
+any_content(struct buf *b)
 {
 	unsigned n = rnd(5) == 0 ? 0 : rnd(60);
 
-	for (unsigned i = 0; i < n; i++)
-		add_line(b);
+	switch (rnd(12)) {
+	case 0:
+		for (n *= rnd(40); n > 0; n--)
+			buf_addc(b, (char)rnd(256));
+		break;
+	case 1:
+		for (n *= rnd(10); n > 0; n--)
+			buf_addc(b, '\0');
+		break;
+	case 2:
+		/* One line, with a NUL where few look for one. */
+		for (n = rnd(12000); n > 0; n--)
+			buf_addc(b, 'x');
+		if (rnd(2))
+			buf_addc(b, '\0');
+		break;
+	case 3:
+		for (; n > 0; n--)
+			buf_addf(b, "line %u\r\n", rnd(40));
+		break;
+	default:
+		for (; n > 0; n--)
+			add_line(b);
+		break;
+	}
 	if (b->len > 0 && rnd(4) == 0)
 		buf_cut(b, b->len - 1);
 }
 
-/* Takes some lines out, and puts some in. */
+/* Takes some lines out, and puts some in; perhaps another byte somewhere. */
 static void
-edit_text(const struct buf *old, struct buf *new)
+edit_content(const struct buf *old, struct buf *new)
 {
 	const char *p = buf_str(old), *end = p + old->len;
 	unsigned every = 2 + rnd(30);
@@ -104,6 +139,8 @@ edit_text(const struct buf *old, struct buf *new)
 		add_line(new);
 	if (rnd(6) == 0 && new->len > 0)
 		buf_cut(new, new->len - 1);
+	if (rnd(6) == 0 && new->len > 0)
+		new->data[rnd((unsigned)new->len)] = (char)rnd(256);
 }
 
 static bool
@@ -176,14 +213,20 @@ new_path(void)
 }
 
 static void
+change_mode(const char *path)
+{
+	if (chmod(path, rnd(3) == 0 ? 0644 : any_mode()) == -1)
+		die_sys("unable to chmod %s", path);
+}
+
+static void
 make_file(const char *path)
 {
 	struct buf b = BUF_INIT;
 
-	any_text(&b);
-	if (write_file(path, &b, false) && rnd(4) == 0 &&
-	    chmod(path, 0755) == -1)
-		die_sys("unable to chmod %s", path);
+	any_content(&b);
+	if (write_file(path, &b, false) && rnd(3) == 0)
+		change_mode(path);
 	buf_release(&b);
 }
 
@@ -194,8 +237,10 @@ make_link(const char *path)
 	 * Never a loop: git-apply(1) of a patch that puts a directory in the
 	 * place of a link looks through the link first, and fails by ELOOP.
 	 */
-	char *target = rnd(4) == 0 ? xstrdup(rnd(2) ? "." : "..")
-				   : xasprintf("to %s/%u", any_name(), rnd(9));
+	char *target = rnd(4) == 0
+	    ? xstrdup(rnd(2) ? "." : "..")
+	    : xasprintf("%s%s/%u%s", rnd(5) ? "to " : "two\nlines ", any_name(),
+		  rnd(9), rnd(5) ? "" : "\n");
 
 	if (symlink(target, path) == -1 && errno != EEXIST &&
 	    errno != ENOTDIR && errno != ENOENT)
@@ -208,7 +253,7 @@ make_tree(const char *dir, int depth)
 {
 	for (size_t i = 0; i < sizeof pool / sizeof *pool; i++) {
 		char *path = xasprintf("%s/%s", dir, pool[i]);
-		unsigned what = rnd(10);
+		unsigned what = rnd(12 * (unsigned)depth);
 
 		if (what < 3) {
 			make_file(path);
@@ -248,22 +293,20 @@ operate(void)
 	const char *path = any_path(0), *file = any_path(S_IFREG);
 	const char *dir = any_path(S_IFDIR);
 	char *fresh = new_path();
-	struct stat st;
 
-	switch (rnd(13)) {
+	switch (rnd(14)) {
 	case 0:
 	case 1:
 	case 2:
 	case 3:
 		if (!file || io_read_file_at(AT_FDCWD, file, &old, 1 << 20))
 			break;
-		edit_text(&old, &new);
+		edit_content(&old, &new);
 		write_file(file, &new, true);
 		break;
 	case 4:
-		if (file && stat(file, &st) == 0 &&
-		    chmod(file, st.st_mode ^ 0111) == -1)
-			die_sys("unable to chmod %s", file);
+		if (file)
+			change_mode(file);
 		break;
 	case 5:
 		make_file(fresh);
@@ -311,6 +354,14 @@ operate(void)
 		if (file)
 			run((const char *const[]){
 			    "ln", "-T", "--", file, fresh, NULL });
+		break;
+	case 13:
+		/* Only what git does not know. */
+		if (dir && rnd(2) == 0 && chmod(dir, rnd(2) ? 0755 : 0711))
+			die_sys("unable to chmod %s", dir);
+		if (file && rnd(2) == 0 &&
+		    setxattr(file, "user.sb", rnd(2) ? "1" : "2", 1, 0) == -1)
+			die_sys("unable to set an xattr of %s", file);
 		break;
 	default:
 		break;
