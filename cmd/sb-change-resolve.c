@@ -31,7 +31,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "attr.h"
 #include "blame.h"
 #include "buf.h"
 #include "change.h"
@@ -46,6 +45,7 @@
 #include "route.h"
 #include "state.h"
 #include "store.h"
+#include "tree.h"
 #include "view.h"
 
 static const char usage[] =
@@ -246,76 +246,24 @@ conflict_cmp(const void *a, const void *b)
 
 /* ---- writing under -M ---- */
 
-/* Makes the parents of path under -M and opens the last of them. */
-static int
-merged_parent(const char *path)
+static void
+need_merged(const char *path)
 {
-	char *part = xstrdup(path);
-	const char *base;
-	int fd;
-
 	if (merged == -1)
 		die(EXIT_USAGE, "%s has to be merged, but -M is not given",
 		    path);
-	for (char *p = strchr(part, '/'); p; p = strchr(p + 1, '/')) {
-		*p = '\0';
-		if (mkdirat(merged, part, 0700) == -1 && errno != EEXIST)
-			die_sys("unable to make %s/%s", merged_name, part);
-		*p = '/';
-	}
-	free(part);
-	fd = path_open_parent(merged, path, &base);
-	if (fd == -1)
-		die_sys("unable to open %s/%s", merged_name, path);
-	return fd;
 }
 
-static void
-set_attrs(int fd, const char *path, const struct stat *st, unsigned mode,
-    const struct buf *xa)
-{
-	if (attr_set_xattrs(fd, buf_str(xa), xa->len) == -1 ||
-	    attr_set(fd, st, mode) == -1)
-		die_sys("unable to set attributes of %s/%s", merged_name, path);
-}
-
-/*
- * A file under -M with the text, or else the content of from, and the owner
- * of from. A merged text is as old as it is; a copy has the time of from.
- */
 static off_t
 merged_file(const char *path, const struct buf *text, struct state *from,
     unsigned mode, const struct buf *xa)
 {
-	int dir = merged_parent(path), fd, in;
-	struct stat now;
 	off_t size;
 
-	fd = openat(dir, path_base(path),
-	    O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd == -1)
-		die_sys("unable to make %s/%s", merged_name, path);
-	if (text) {
-		size = (off_t)text->len;
-		if (io_write_all(fd, buf_str(text), text->len) == -1)
-			die_sys("unable to write %s/%s", merged_name, path);
-	} else {
-		in = state_fd(from);
-		if (in == -1 || lseek(in, 0, SEEK_SET) == -1)
-			die_sys("unable to read %s", path);
-		size = io_copy(in, fd);
-		if (size == -1)
-			die_sys("unable to copy to %s/%s", merged_name, path);
-	}
-	if (fstat(fd, &now) == -1)
-		die_sys("unable to look at %s/%s", merged_name, path);
-	now.st_uid = from->st.st_uid;
-	now.st_gid = from->st.st_gid;
-	if (!text)
-		now.st_mtim = from->st.st_mtim;
-	set_attrs(fd, path, &now, mode, xa);
-	io_drop(&fd);
-	io_drop(&dir);
+	need_merged(path);
+	size = tree_file(merged, path, text, from, mode, xa);
+	if (size == -1)
+		die_sys("unable to write %s/%s", merged_name, path);
 	return size;
 }
 
@@ -323,26 +271,17 @@ static void
 merged_dir(const char *path, const struct stat *st, unsigned mode,
     const struct buf *xa)
 {
-	int dir, fd;
+	need_merged(path);
+	if (tree_dir(merged, path, st, mode, xa) == -1)
+		die_sys("unable to make directory %s/%s", merged_name, path);
+}
 
-	if (strcmp(path, CHANGE_ROOT) == 0) {
-		set_attrs(merged, path, st, mode | 0700, xa);
-		return;
-	}
-	dir = merged_parent(path);
-	if (mkdirat(dir, path_base(path), 0700) == -1 && errno != EEXIST)
-		die_sys("unable to make %s/%s", merged_name, path);
-	fd = openat(dir, path_base(path),
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd == -1)
-		die_sys("unable to open %s/%s", merged_name, path);
-	/*
-	 * The mode is in the record; here the directory must stay enterable
-	 * for what is merged below it.
-	 */
-	set_attrs(fd, path, st, mode | 0700, xa);
-	io_drop(&fd);
-	io_drop(&dir);
+static void
+merged_link(const char *path, const char *target, const struct stat *st)
+{
+	need_merged(path);
+	if (tree_link(merged, path, target, st) == -1)
+		die_sys("unable to make link %s/%s", merged_name, path);
 }
 
 /* ---- owners of lines ---- */
@@ -1121,7 +1060,6 @@ print_version(struct view *view, const char *path, char route_letter)
 {
 	struct change c = { .from = "m", .route = route_letter };
 	struct state s;
-	int dir;
 
 	load(view, path, &s);
 	c.path = xstrdup(path);
@@ -1138,13 +1076,7 @@ print_version(struct view *view, const char *path, char route_letter)
 	case NODE_SYMLINK:
 		c.kind = CHANGE_SYMLINK;
 		c.target = xstrdup(buf_str(&s.target));
-		dir = merged_parent(path);
-		if (unlinkat(dir, path_base(path), 0) == -1 && errno != ENOENT)
-			die_sys("unable to replace %s/%s", merged_name, path);
-		if (symlinkat(c.target, dir, path_base(path)) == -1 ||
-		    attr_set_link(dir, path_base(path), &s.st) == -1)
-			die_sys("unable to make link %s/%s", merged_name, path);
-		io_drop(&dir);
+		merged_link(path, c.target, &s.st);
 		break;
 	case NODE_ABSENT:
 	case NODE_SPECIAL:
