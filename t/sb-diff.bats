@@ -637,7 +637,8 @@ step() {
 	export GIT_CEILING_DIRECTORIES=$T GIT_CONFIG_NOSYSTEM=1
 	changes=0 applied=0 by_index=0 s='' old=''
 	for i in $(seq 0 $((sets - 1))); do
-		# A base for eight, the third and sixth of which are published.
+		# A base for eight sets; the third and sixth are published, and
+		# the others remain in their session.
 		if [ $((i % 8)) = 0 ]; then
 			for x in $s $old; do sb-session-end "$x"; done
 			[ ! -e ws ] || chmod -R u+rwX "$SB_STORE" "$XDG_CACHE_HOME"
@@ -648,11 +649,13 @@ step() {
 			cp -a ws tree
 			s='' old=''
 		fi
-		[ -n "$old" ] || old=$(sb-session-new)
-		s=$(sb-session-new)
+		if [ -z "$s" ]; then
+			old=$(sb-session-new)
+			s=$(sb-session-new)
+			shown was "$old"
+			shown is "$s"
+		fi
 		edit "$s" $((seed + i))
-		shown was "$old"
-		shown is "$s"
 		sb-diff -z "$s" >list
 		"$SB_T/treediff" "$was" "$is" >want
 		cmp list want || fail "set $i: lists:" "$(tr '\0' '\n' <list | diff -a - <(tr '\0' '\n' <want) | head -30)"
@@ -663,12 +666,10 @@ step() {
 		if [ $((i % 8)) = 2 ] || [ $((i % 8)) = 5 ]; then
 			sb-publish "$s" >published
 			sb-session-end "$old"
-			old=
+			s='' old=''
 		else
 			step D "$is" "$was" -R || fail "set $i"
-			sb-session-end "$s"
 		fi
-		s=
 	done
 	echo "# $changes changes in $sets sets; $applied patches applied, there and back; $by_index by an index only" >&3
 	[ "$changes" -gt $((sets * 3)) ]
