@@ -140,7 +140,12 @@ main(int argc, char **argv)
 	if (!workspace)
 		die_sys("unable to read workspace.json");
 	cwd = wanted_cwd(workspace);
-	if (hold_read(s.dirfd, &h) == -1 || (init = hold_open(&h)) == -1)
+	init = hold_read(s.dirfd, &h);
+	if (init == -1 && errno != ENOENT)
+		die_sys("unable to read workspace/%s/hold", s.id);
+	if (init == 0)
+		init = hold_open(&h);
+	if (init == -1)
 		die_sys("session %s does not run", s.id);
 	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)h.pid, NS_USER_FD);
 	userns = open(path, O_RDONLY | O_CLOEXEC);

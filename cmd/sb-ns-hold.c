@@ -209,21 +209,28 @@ map_init(pid_t pid)
 		die_sys("unable to map ids");
 }
 
+static void
+block_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGCHLD);
+	sigaddset(set, SIGPIPE);
+	sigprocmask(SIG_BLOCK, set, NULL);
+}
+
 /* Ends when told to, or when the init has ended. */
 static void
-hold_on(pid_t init)
+hold_on(pid_t init, const sigset_t *set)
 {
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &set, NULL);
 	for (;;) {
+		int sig;
+
 		if (waitpid(init, NULL, WNOHANG) == init)
 			return;
-		if (sigwaitinfo(&set, NULL) != SIGCHLD)
+		sig = sigwaitinfo(set, NULL);
+		if (sig == SIGTERM || sig == SIGINT)
 			kill(init, SIGKILL); /* not reaped: still ours */
 	}
 }
@@ -233,6 +240,7 @@ main(int argc, char **argv)
 {
 	struct session s;
 	struct hold h = { .pid = 0 };
+	sigset_t set;
 	int opt, lock, go[2], report[2], ready = -1, status;
 	uint64_t fd;
 	char byte;
@@ -302,9 +310,14 @@ main(int argc, char **argv)
 		return EXIT_SYS;
 	io_drop(&s.dirfd);
 	io_drop(&s.workfd);
-	if (ready != -1 && io_write_all(ready, "\n", 1) == -1)
+	/*
+	 * Somebody may have entered by now: when whoever started us has died
+	 * we stay all the same.
+	 */
+	block_signals(&set);
+	if (ready != -1 && io_write_all(ready, "\n", 1) == -1 && errno != EPIPE)
 		return EXIT_SYS;
 	io_drop(&ready);
-	hold_on(h.pid);
+	hold_on(h.pid, &set);
 	return EXIT_OK;
 }

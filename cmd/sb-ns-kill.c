@@ -152,7 +152,12 @@ main(int argc, char **argv)
 		usage_die(usage);
 	if (session_open(&s, argv[optind]) == -1)
 		die(EXIT_NO, "no such session: %s", argv[optind]);
-	if (hold_read(s.dirfd, &h) == -1 || (fd = hold_open(&h)) == -1) {
+	fd = hold_read(s.dirfd, &h);
+	if (fd == -1 && errno != ENOENT)
+		die_sys("unable to read workspace/%s/hold", s.id);
+	if (fd == 0)
+		fd = hold_open(&h);
+	if (fd == -1) {
 		if (errno == ENOENT || errno == ESRCH)
 			return EXIT_OK; /* nothing runs */
 		die_sys("unable to look at session %s", s.id);
@@ -160,6 +165,7 @@ main(int argc, char **argv)
 	if (sig != 0)
 		return signal_all(fd, sig, ms);
 	if (session_stop(&s) == -1)
-		die_sys("unable to end the processes of session %s", s.id);
+		die_sys("unable to end the processes of session %s%s", s.id,
+		    session_trouble());
 	return EXIT_OK;
 }

@@ -33,7 +33,8 @@ gate(struct session *s, bool exclusive, int ms)
 		    s->id);
 	if (errno == ENOENT)
 		die(EXIT_USAGE, "no such session: %s", s->id);
-	die_sys("unable to take the gate of session %s", s->id);
+	die_sys("unable to take the gate of session %s%s", s->id,
+	    session_trouble());
 }
 
 static bool
@@ -42,7 +43,8 @@ runs(struct session *s)
 	int rc = session_can_be_entered(s);
 
 	if (rc == -1)
-		die_sys("unable to look at session %s", s->id);
+		die_sys(
+		    "unable to look at session %s%s", s->id, session_trouble());
 	return rc == 1;
 }
 
@@ -70,7 +72,8 @@ main(int argc, char **argv)
 		io_drop(&s.gatefd);
 		gate(&s, true, (int)ms);
 		if (!runs(&s) && session_start(&s) == -1)
-			die_sys("unable to start session %s", s.id);
+			die_sys("unable to start session %s%s", s.id,
+			    session_trouble());
 		if (lock_fd(s.gatefd, false, 0) == -1)
 			die_sys("unable to share the gate of session %s", s.id);
 	}

@@ -43,11 +43,14 @@ main(int argc, char **argv)
 			    s.id);
 		if (errno == ENOENT || errno == EINVAL)
 			die(EXIT_NO, "no such session: %s", argv[optind]);
-		die_sys("unable to open session %s", argv[optind]);
+		die_sys("unable to open session %s%s", argv[optind],
+		    session_trouble());
 	}
 	if (session_stop(&s) == -1)
-		die_sys("unable to end the processes of session %s", s.id);
+		die_sys("unable to end the processes of session %s%s", s.id,
+		    session_trouble());
 	if (session_remove(&s) == -1)
-		die_sys("unable to remove session %s", s.id);
+		die_sys(
+		    "unable to remove session %s%s", s.id, session_trouble());
 	return EXIT_OK;
 }

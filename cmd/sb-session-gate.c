@@ -44,7 +44,8 @@ main(int argc, char **argv)
 			die(EXIT_BUSY, "session %s is in use", s.id);
 		if (errno == ETIMEDOUT)
 			die(EXIT_TIMEOUT, "session %s is in use", s.id);
-		die_sys("unable to take the gate of session %s", s.id);
+		die_sys("unable to take the gate of session %s%s", s.id,
+		    session_trouble());
 	}
 	if (setenv("SB_SESSION", s.id, 1) == -1 ||
 	    fcntl(s.gatefd, F_SETFD, 0) == -1)

@@ -30,6 +30,7 @@
 #include "err.h"
 #include "io.h"
 #include "lock.h"
+#include "overlay.h"
 #include "path.h"
 #include "session.h"
 #include "stack.h"
@@ -50,7 +51,7 @@ static bool visible, finished;
 static void
 undo(void)
 {
-	if (finished)
+	if (finished || *new_name == '\0')
 		return;
 	if (!visible)
 		path_rm_tree(s.workfd, new_name);
@@ -115,6 +116,11 @@ take_lease(int stackfd, struct manifest *m)
 		die(EXIT_USAGE,
 		    "the store has no base: import a directory "
 		    "with sb-base-import");
+	if (m->n > OVERLAY_LAYERS_MAX)
+		die(EXIT_USAGE,
+		    "the stack has %zu layers, of which a session can mount "
+		    "%d: put a shorter list in place with sb-stack-swap",
+		    m->n, OVERLAY_LAYERS_MAX);
 	manifest_format(m, &text);
 	if (stage_file(s.dirfd, "lease", text.data, text.len, 0600) == -1)
 		die_sys("unable to write the lease");
@@ -160,9 +166,9 @@ main(int argc, char **argv)
 
 	stackfd = store_open_stack();
 	s.workfd = store_open_workspace();
-	make_place();
 	if (atexit(undo) != 0)
 		die(EXIT_SYS, "out of memory");
+	make_place();
 	/* Before the lease, whose sync takes them along. */
 	if (mkdirat(s.dirfd, "upper", 0700) == -1 ||
 	    mkdirat(s.dirfd, "work", 0700) == -1 ||
@@ -176,7 +182,8 @@ main(int argc, char **argv)
 	if (stage_sync_dir(s.workfd, ".") == -1)
 		die_sys("unable to sync workspace/");
 	if (session_start(&s) == -1)
-		die_sys("unable to start session %s", s.id);
+		die_sys(
+		    "unable to start session %s%s", s.id, session_trouble());
 	puts(s.id);
 	stdout_done();
 	finished = true;

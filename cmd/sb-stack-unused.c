@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "err.h"
@@ -25,6 +26,16 @@ static const char usage[] = "sb-stack-unused";
 enum {
 	LOCK_MS = 30000
 };
+
+/* Anything else in layers/ is somebody's, and not a layer. */
+static bool
+is_layer(int layers, const char *name)
+{
+	struct stat st;
+
+	return id_is_valid(name) && name[0] != 'B' &&
+	    path_lstat(layers, name, &st) == 0 && S_ISDIR(st.st_mode);
+}
 
 int
 main(int argc, char **argv)
@@ -54,8 +65,7 @@ main(int argc, char **argv)
 	if (stack_used(store_open(), &used, &why) == -1)
 		die(EXIT_SYS, "unable to tell what is in use: %s", why);
 	for (size_t i = 0; i < v.n; i++)
-		if (id_is_valid(v.name[i]) && v.name[i][0] != 'B' &&
-		    !ids_have(&used, v.name[i]))
+		if (!ids_have(&used, v.name[i]) && is_layer(layers, v.name[i]))
 			ids_add(&unused, v.name[i]);
 	ids_print(&unused);
 	stdout_done();

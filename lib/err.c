@@ -34,26 +34,29 @@ err_init(void)
 	signal(SIGCHLD, SIG_DFL);
 }
 
+/* What is too long is cut in the text: the reason at its end stays. */
 __attribute__((format(printf, 3, 0))) static void
 message(const char *level, int err, const char *fmt, va_list ap)
 {
-	char line[1024];
-	size_t len = 0;
+	char line[1024], reason[128] = "";
+	size_t len, room;
 	int n;
 
-	n = snprintf(line, sizeof line, "%s: %s: ", err_progname(), level);
+	if (err != 0)
+		snprintf(reason, sizeof reason, ": %s", strerror(err));
+	room = sizeof line - strlen(reason);
+	n = snprintf(line, room, "%s: %s: ", err_progname(), level);
 	len = n < 0 ? 0 : (size_t)n;
-	if (len < sizeof line) {
-		n = vsnprintf(line + len, sizeof line - len, fmt, ap);
+	if (len < room) {
+		n = vsnprintf(line + len, room - len, fmt, ap);
 		len += n < 0 ? 0 : (size_t)n;
 	}
-	if (err != 0 && len < sizeof line) {
-		n = snprintf(
-		    line + len, sizeof line - len, ": %s", strerror(err));
-		len += n < 0 ? 0 : (size_t)n;
+	if (len > room - 1) {
+		len = room - 1;
+		memcpy(line + len - 3, "...", 3);
 	}
-	if (len > sizeof line - 1)
-		len = sizeof line - 1;
+	memcpy(line + len, reason, strlen(reason));
+	len += strlen(reason);
 	for (size_t i = 0; i < len; i++)
 		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
 			line[i] = '?';

@@ -43,13 +43,16 @@ wait_lock(int fd, struct flock *fl, long deadline)
 	timer.it_interval.tv_sec = 0;
 	timer.it_interval.tv_usec = 10000;
 	timer.it_value = timer.it_interval;
-	setitimer(ITIMER_REAL, &timer, NULL);
+	/* Without the timer it could be for ever. */
+	if (setitimer(ITIMER_REAL, &timer, NULL) == -1)
+		return -1;
 	do
 		rc = fcntl(fd, F_OFD_SETLKW, fl);
 	while (rc == -1 && errno == EINTR && now_ms() < deadline);
 	err = errno;
-	setitimer(ITIMER_REAL, &off, NULL);
-	sigaction(SIGALRM, &old, NULL);
+	/* A timer that goes on needs our handler. */
+	if (setitimer(ITIMER_REAL, &off, NULL) == 0)
+		sigaction(SIGALRM, &old, NULL);
 	errno = rc == -1 && err == EINTR ? ETIMEDOUT : err;
 	return rc;
 }

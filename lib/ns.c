@@ -36,6 +36,12 @@ hold_read(int dirfd, struct hold *h)
 
 	if (io_read_file_at(dirfd, "hold", &b, 64) == -1)
 		goto out;
+	/* Not synced: all that may be left of it after a crash of the machine,
+	 * and so of all that it named. */
+	if (*buf_str(&b) == '\0') {
+		errno = ENOENT;
+		goto out;
+	}
 	space = strchr(buf_str(&b), ' ');
 	end = strchr(buf_str(&b), '\n');
 	errno = EINVAL;

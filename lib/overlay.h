@@ -25,8 +25,8 @@ enum overlay_way {
 /*
  * Mounts the n layers (descriptors of directories, newest first, at most 500)
  * on the directory target; upper and work are descriptors, both -1 for a
- * read-only mount; one layer alone is then bound, as it is. On failure -1 with errno, and text, if the kernel gave any,
- * is its own explanation.
+ * read-only mount; one layer alone is then bound, as it is. On failure -1 with
+ * errno, and text, if the kernel gave any, is its own explanation.
  */
 int overlay_mount(const int *layer, size_t n, int upper, int work, int target,
     enum overlay_way way, struct buf *text);

@@ -202,9 +202,13 @@ path_rm_tree(int dirfd, const char *name)
 	if (fd == -1 && errno == EACCES && fchmodat(dirfd, name, 0700, 0) == 0)
 		fd = openat(dirfd, name,
 		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	/* Somebody else may be removing it as well. */
-	if (fd == -1)
+	if (fd == -1) {
+		/* Not a directory: a file that may not be removed. */
+		if (errno == ENOTDIR)
+			errno = EPERM;
+		/* Somebody else may be removing it as well. */
 		return errno == ENOENT ? 0 : -1;
+	}
 	if (fstat(fd, &st) == 0 && (st.st_mode & 0700) != 0700 &&
 	    fchmod(fd, (st.st_mode & 07777) | 0700) == -1)
 		goto out;

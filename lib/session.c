@@ -24,6 +24,24 @@ enum {
 	STEP_MS = 100
 };
 
+/* What the last failure was about, for people. */
+static char trouble[ID_MAX + 160];
+
+const char *
+session_trouble(void)
+{
+	return trouble;
+}
+
+static void
+blame(const struct session *s, const char *what)
+{
+	int err = errno;
+
+	snprintf(trouble, sizeof trouble, ": workspace/%s/%s", s->id, what);
+	errno = err;
+}
+
 int
 session_open(struct session *s, const char *id)
 {
@@ -45,9 +63,12 @@ session_gate(struct session *s, bool exclusive, int ms)
 {
 	struct stat st;
 
+	trouble[0] = '\0';
 	s->gatefd = gate_take(s->dirfd, "gate", exclusive, ms);
-	if (s->gatefd == -1)
+	if (s->gatefd == -1) {
+		blame(s, "gate");
 		return -1;
+	}
 	/* Whoever had it before may have ended the session. */
 	if (path_lstat(s->workfd, s->id, &st) == -1) {
 		io_drop(&s->gatefd);
@@ -59,16 +80,26 @@ session_gate(struct session *s, bool exclusive, int ms)
 int
 session_is_running(const struct session *s)
 {
-	return lock_is_held(s->dirfd, "lock");
+	int rc = lock_is_held(s->dirfd, "lock");
+
+	trouble[0] = '\0';
+	if (rc == -1)
+		blame(s, "lock");
+	return rc;
 }
 
 /* A pidfd of the recorded init; ESRCH when there is none (any more). */
 static int
 open_init(const struct session *s, struct hold *h)
 {
+	trouble[0] = '\0';
 	if (hold_read(s->dirfd, h) == -1) {
 		if (errno == ENOENT)
 			errno = ESRCH;
+		else
+			blame(s,
+			    "hold is damaged (remove it if no process of the "
+			    "session is left)");
 		return -1;
 	}
 	return hold_open(h);
@@ -113,8 +144,10 @@ await_holder(const struct session *s)
 			return rc;
 		errno = ETIMEDOUT;
 	}
-	if (fd == -1)
+	if (fd == -1) {
+		blame(s, "lock");
 		return -1;
+	}
 	io_drop(&fd);
 	return 0;
 }
@@ -152,12 +185,16 @@ session_start(struct session *s)
 	char byte, *workspace;
 	pid_t pid;
 
+	trouble[0] = '\0';
 	rc = await_holder(s);
 	if (rc != 0)
 		return rc == 1 ? 0 : -1;
 	workspace = session_workspace();
-	if (!workspace)
+	if (!workspace) {
+		snprintf(
+		    trouble, sizeof trouble, ": layer-stack/workspace.json");
 		return -1;
+	}
 	rc = -1;
 	if (pipe2(ready, O_CLOEXEC) == -1)
 		goto out;
@@ -218,8 +255,12 @@ session_stop(struct session *s)
 		if (s->lockfd != -1 || errno != ETIMEDOUT)
 			break;
 	}
+	if (s->lockfd == -1) {
+		blame(s, "lock");
+		return -1;
+	}
 	/* Its init is recorded by now, if it got that far. */
-	return s->lockfd == -1 ? -1 : end_init(s);
+	return end_init(s);
 }
 
 int
@@ -269,10 +310,14 @@ session_remove(struct session *s)
 		"merged" };
 	char end[ID_MAX + 8];
 
+	trouble[0] = '\0';
 	snprintf(end, sizeof end, ".end.%s", s->id);
 	if (renameat(s->workfd, s->id, s->workfd, end) == -1 ||
 	    stage_sync_dir(s->workfd, ".") == -1)
 		return -1;
+	/* Should anything fail now, the session has ended all the same. */
+	snprintf(trouble, sizeof trouble,
+	    ": it has ended, its rest is workspace/%s", end);
 	/* The gate goes last: until then nobody else sweeps here. */
 	for (size_t i = 0; i < sizeof large / sizeof large[0]; i++)
 		if (path_rm_tree(s->dirfd, large[i]) == -1)

@@ -22,6 +22,12 @@ struct session {
 
 #define SESSION_INIT { .workfd = -1, .dirfd = -1, .gatefd = -1, .lockfd = -1 }
 
+/*
+ * For messages: "" or ": " and which of the session's files the last failure
+ * of a function here was about. Borrowed until the next call.
+ */
+const char *session_trouble(void);
+
 /* ENOENT: no such session. EINVAL: not an id. */
 int session_open(struct session *s, const char *id);
 

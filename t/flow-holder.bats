@@ -234,20 +234,3 @@ slow_holder() {
 	is "$(ls -A "$SB_STORE/workspace")" ""
 	is "$(our_processes "$SB_STORE")" ""
 }
-
-@test "a kernel that learns of lowerdir+ only when it mounts gets one page of options" {
-	need strace
-	start
-	mkdir m
-	u=-m; [ "$(id -u)" = 0 ] || u=-Urm
-	sb-run "$s" sh -c 'echo 2 >g'
-	sb-publish "$s" >/dev/null
-	sb-stack-show >ids
-	# No lowerdir+ at all; then one that is refused in the end (before 6.5).
-	for when in 1 1+8; do
-		unshare $u sh -euc "strace -qq -o trace -e trace=fsconfig,mount -e inject=fsconfig:error=EINVAL:when=$when \
-		    sb-overlay-mount m <ids; cat m/f m/g" >out
-		is "$(cat out)" "$(printf 'base\n2')"
-	done
-	grep -q '^mount("overlay"' trace
-}

@@ -36,12 +36,12 @@ wait_parked() {
 @test "the host is read-only, the workspace is writable, the rest is private" {
 	start
 	sb-run "$s" sh -c 'for d in / /etc /usr /var; do touch $d/sb-x 2>/dev/null && echo "$d is writable"; done
-	    touch f /tmp/x /var/tmp/x /run/x /dev/shm/x "$HOME/x" && ls -A "$HOME" /tmp | grep -c . >/dev/null
+	    touch f /tmp/sb-test-private /var/tmp/x /run/x /dev/shm/x "$HOME/x" && ls -A "$HOME" /tmp | grep -c . >/dev/null
 	    [ "$$" -lt 100 ] && echo private pids
 	    echo x >/dev/null && head -c 1 /dev/zero | wc -c' >out
 	printf 'private pids\n1\n' >want
 	same out want
-	[ ! -e /tmp/x ] && [ ! -e "$HOME/x" ]
+	[ ! -e /tmp/sb-test-private ] && [ ! -e "$HOME/x" ]
 }
 
 @test "commands cannot undo the view: remount, mount, host kernel parameters, devices" {

@@ -29,7 +29,7 @@
 
 enum {
 	DEPTH = 3,
-	OPS = 20
+	OPS = 14
 };
 
 static const char *const pool[] = { "a", "b", "c", "d.txt", "a b", "\"q\"",
