@@ -806,8 +806,14 @@ open_session(const char *id)
 	upper = path_open(s.dirfd, "upper", O_RDONLY | O_DIRECTORY, 0);
 	if (upper == -1)
 		die_sys("unable to open the upper of session %s", id);
-	if (layer_scan(upper, "u", false, keep, NULL, &where) == -1)
-		die_sys("unable to read %s in session %s", where, id);
+	if (layer_scan(upper, "u", false, keep, NULL, &where) == 0)
+		return;
+	if (errno == ENAMETOOLONG)
+		die(EXIT_USAGE,
+		    "a path or the target of a link in session %s is longer "
+		    "than %d bytes: %s",
+		    id, PATH_BYTES_MAX, where);
+	die_sys("unable to read %s in session %s", where, id);
 }
 
 int

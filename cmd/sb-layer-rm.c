@@ -29,6 +29,7 @@
 #include "history.h"
 #include "io.h"
 #include "lock.h"
+#include "num.h"
 #include "path.h"
 #include "rec.h"
 #include "stack.h"
@@ -181,12 +182,12 @@ sidecar_id(const char *name, const char *const suffixes[2], char id[ID_MAX + 1])
 }
 
 /*
- * Adds what is said in dirfd of layers that are not there, and what is only
- * half said, if the maker is dead.
+ * Adds what is said in dirfd of layers that are neither there nor in use, and
+ * what is only half said, if the maker is dead.
  */
 static void
 note_sidecars(int dirfd, const char *where, const char *const suffixes[2],
-    struct names *out)
+    const struct ids *used, struct names *out)
 {
 	struct names v = NAMES_INIT;
 	char id[ID_MAX + 1], layer[ID_MAX + 24];
@@ -199,19 +200,21 @@ note_sidecars(int dirfd, const char *where, const char *const suffixes[2],
 			continue;
 		snprintf(layer, sizeof layer, "layers/%s", id);
 		if (v.name[i][0] == '.' ||
-		    (path_lstat(stackfd, layer, &st) == -1 && errno == ENOENT))
+		    (!ids_have(used, id) &&
+			path_lstat(stackfd, layer, &st) == -1 &&
+			errno == ENOENT))
 			names_add(out, v.name[i]);
 	}
 	names_release(&v);
 }
 
 static void
-sweep_sidecars(void)
+sweep_sidecars(const struct ids *used)
 {
 	static const char *const suffixes[] = { ".digest", ".bytes" };
 	struct names v = NAMES_INIT;
 
-	note_sidecars(metadata, ".layer-metadata", suffixes, &v);
+	note_sidecars(metadata, ".layer-metadata", suffixes, used, &v);
 	for (size_t i = 0; i < v.n; i++)
 		unlinkat(metadata, v.name[i], 0);
 	names_release(&v);
@@ -220,10 +223,10 @@ sweep_sidecars(void)
 static const char *const meta_suffixes[] = { ".blame", ".json" };
 
 static void
-note_meta(struct names *dead)
+note_meta(const struct ids *used, struct names *dead)
 {
 	if (meta != -1)
-		note_sidecars(meta, "meta", meta_suffixes, dead);
+		note_sidecars(meta, "meta", meta_suffixes, used, dead);
 }
 
 /* Adds every layer that the history names. -1 when it cannot be told. */
@@ -315,9 +318,17 @@ sweep_queue(void)
 	struct names v = NAMES_INIT;
 
 	list(queue, "queue", &v);
-	for (size_t i = 0; i < v.n; i++)
-		if (lock_is_held(queue, v.name[i]) == 0)
+	for (size_t i = 0; i < v.n; i++) {
+		const char *number = v.name[i];
+		uint64_t n;
+
+		/* With a dot: one that was just being made. */
+		if (*number == '.')
+			number++;
+		if (num_dec(number, 1, UINT64_MAX, &n) &&
+		    lock_is_held(queue, v.name[i]) == 0)
 			unlinkat(queue, v.name[i], 0);
+	}
 	names_release(&v);
 }
 
@@ -368,10 +379,10 @@ main(int argc, char **argv)
 		die_sys("unable to sync layers/");
 	sweep_leases();
 	sweep_queue();
-	sweep_sidecars();
+	sweep_sidecars(&used);
 	sweep_temporary();
 	note_staging(&dead);
-	note_meta(&dead_meta);
+	note_meta(&used, &dead_meta);
 	io_drop(&lock);
 
 	io_many_fds();

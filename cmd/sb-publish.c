@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,8 @@ struct outcome {
 	uint64_t upper_bytes;
 	int answer; /* memory file with the JSON */
 };
+
+static struct publish *in_work; /* what tidy removes the rest of */
 
 static int
 memory_file(const char *name)
@@ -234,7 +237,7 @@ capture(struct publish *p)
 	const char *const scan[] = { "sb-layer-scan", UPPER, NULL };
 	const char *const route[] = { "sb-change-route", "-X", CONFLICT,
 		BASE_IDS, NULL };
-	int base = ids_file(&p->base, NULL), pipefd[2], code;
+	int base = ids_file(&p->base, NULL), pipefd[2], scanned, routed;
 	pid_t a, b;
 
 	if (pipe2(pipefd, O_CLOEXEC) == -1)
@@ -248,12 +251,12 @@ capture(struct publish *p)
 	    4);
 	io_drop(&pipefd[0]);
 	io_drop(&base);
-	code = finish(a);
-	if (code != 0) {
-		finish(b);
-		return code;
-	}
-	return finish(b);
+	scanned = finish(a);
+	routed = finish(b);
+	/* Who writes to a reader that has ended is not the one at fault. */
+	if (scanned == 0 || scanned == 128 + SIGPIPE)
+		return routed;
+	return scanned;
 }
 
 /* ---- step 3 ---- */
@@ -645,6 +648,21 @@ root_was_changed(struct publish *p)
 	return rc == 0;
 }
 
+/* Whatever becomes of it, nothing of a publish stays behind but its layer. */
+static void
+tidy(void)
+{
+	struct publish *p = in_work;
+
+	in_work = NULL;
+	if (!p)
+		return;
+	queue_leave(&p->ticket);
+	drop_lease(p);
+	if (p->mergedfd != -1)
+		path_rm_tree(p->session->dirfd, "merge");
+}
+
 static int
 work(struct publish *p, struct outcome *outcome)
 {
@@ -652,6 +670,9 @@ work(struct publish *p, struct outcome *outcome)
 	struct buf b = BUF_INIT;
 	int code = EXIT_NO;
 
+	in_work = p;
+	if (atexit(tidy) != 0)
+		die(EXIT_SYS, "out of memory");
 	p->stackfd = store_open_stack();
 	p->upperfd =
 	    path_open(p->session->dirfd, "upper", O_RDONLY | O_DIRECTORY, 0);
@@ -670,10 +691,8 @@ work(struct publish *p, struct outcome *outcome)
 			outcome->upper_bytes = p->upper_bytes;
 			code = publish_changes(p);
 		}
-		queue_leave(&p->ticket);
-		drop_lease(p);
-		path_rm_tree(p->session->dirfd, "merge");
 	}
+	tidy();
 	buf_addc(&b, '{');
 	if (code == 0 || code == EXIT_NO) {
 		out_str(&b, "workspace_session_id", p->session->id);
@@ -719,7 +738,8 @@ freeze(struct session *s)
 	int left = session_has_leftovers(s);
 
 	if (left == -1)
-		die_sys("unable to look for processes in session %s", s->id);
+		die_sys("unable to look for processes in session %s%s", s->id,
+		    session_trouble());
 	if (left == 0)
 		return false;
 	if (finish(start(argv, NULL, 0)) != 0)
@@ -809,7 +829,8 @@ main(int argc, char **argv)
 	if (session_open(&session, argv[optind]) == -1) {
 		if (errno == ENOENT || errno == EINVAL)
 			die(EXIT_NO, "no such session: %s", argv[optind]);
-		die_sys("unable to open session %s", argv[optind]);
+		die_sys("unable to open session %s%s", argv[optind],
+		    session_trouble());
 	}
 	if (session_gate(&session, true, (int)ms) == -1) {
 		if (errno == EAGAIN || errno == ETIMEDOUT)
@@ -817,7 +838,8 @@ main(int argc, char **argv)
 			    "session %s is in use: wait for its commands to "
 			    "end, or end them",
 			    session.id);
-		die_sys("unable to take the gate of session %s", session.id);
+		die_sys("unable to take the gate of session %s%s", session.id,
+		    session_trouble());
 	}
 	p.session = &session;
 	if (!p.owner)

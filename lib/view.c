@@ -499,7 +499,8 @@ is_described(int stackfd, const char *id)
 	free(path);
 	if (rc == 0)
 		return S_ISREG(st.st_mode);
-	return errno == ENOENT ? 0 : -1;
+	/* A meta that is no directory is for those to name who write there. */
+	return errno == ENOENT || errno == ENOTDIR ? 0 : -1;
 }
 
 static int

@@ -9,7 +9,7 @@ setup_file() {
 	cp -R "$top/Makefile" "$top/lib" "$tree/"
 	cp "$top/doc/skeleton.c" "$tree/cmd/sb-skeleton.c"
 	cp "$top/doc/skeleton.1" "$tree/doc/man1/sb-skeleton.1"
-	make -s -C "$tree" WERROR=1 all
+	make -s -C "$tree" B=build WERROR=1 all
 }
 
 setup() {
