@@ -5,7 +5,7 @@
 #   make run        install what is missing, build, show the main job
 #   make check      install what is missing, build, run every test
 #   make lint       warnings as errors, format, shellcheck, mandoc, order
-#   make bench      the figures of doc/BENCH.md, measured here
+#   make bench      figures beside their budgets, measured here
 #   make install    PREFIX= DESTDIR=
 #   make SAN=1 …    the same with sanitizers, in build-san/
 

@@ -607,6 +607,20 @@ under_opaque(const struct item *it)
 	return false;
 }
 
+/*
+ * Did head put something in an ignored path's place that is not ignored? The
+ * rules can tell a directory from a file of the same name.
+ */
+static bool
+head_is_source(const struct item *it, struct state *base, struct state *head)
+{
+	struct node n = { .kind = head->kind };
+
+	return it->c.route == 'i' && head->kind != NODE_ABSENT &&
+	    base_view != head_view && route_for(it->c.path, &n) != 'i' &&
+	    !same(base, head, it->c.path);
+}
+
 /* Both sides have a directory: children decide for themselves. */
 static void
 merge_dirs(
@@ -794,7 +808,9 @@ resolve_item(struct item *it)
 	load_mine(&it->c, &mine);
 	unmoved = base_view == head_view || same(&base, &head, path);
 
-	if (it->c.kind == CHANGE_DIR || it->c.kind == CHANGE_OPAQUE) {
+	if (head_is_source(it, &base, &head) && !same(&head, &mine, path)) {
+		add_conflict(path, "type", &base, &head, &mine, NULL);
+	} else if (it->c.kind == CHANGE_DIR || it->c.kind == CHANGE_OPAQUE) {
 		resolve_dir(it, &base, &head, &mine);
 	} else if (same(&head, &mine, path)) {
 		it->verdict = SAME;
@@ -1333,15 +1349,15 @@ take_items(struct changes *cs)
 }
 
 static struct view *
-open_view(int stackfd, const struct ids *ids, const char *file)
+open_view(int stackfd, const struct ids *ids)
 {
 	struct view *v;
 	size_t bad = 0;
 
 	v = view_open(stackfd, ids, &bad);
 	if (!v)
-		die_sys("unable to open layer %s of %s",
-		    bad < ids->n ? ids->id[bad] : "?", file);
+		die_sys("unable to open layer %s",
+		    bad < ids->n ? ids->id[bad] : "?");
 	return v;
 }
 
@@ -1417,10 +1433,9 @@ main(int argc, char **argv)
 	ids_read_file(&base, argv[optind]);
 	ids_read_file(&head, argv[optind + 1]);
 	stackfd = store_open_stack();
-	head_view = open_view(stackfd, &head, argv[optind + 1]);
-	base_view = same_ids(&base, &head)
-	    ? head_view
-	    : open_view(stackfd, &base, argv[optind]);
+	head_view = open_view(stackfd, &head);
+	base_view =
+	    same_ids(&base, &head) ? head_view : open_view(stackfd, &base);
 	route = route_open(base_view);
 	if (owners_file)
 		blame = blame_open(stackfd, head_view);

@@ -53,8 +53,8 @@ open_base(const char *file)
 	ids_read_file(&ids, file);
 	v = view_open(store_open_stack(), &ids, &bad);
 	if (!v)
-		die_sys("unable to open layer %s of %s",
-		    bad < ids.n ? ids.id[bad] : "?", file);
+		die_sys(
+		    "unable to open layer %s", bad < ids.n ? ids.id[bad] : "?");
 	return v;
 }
 

@@ -8,6 +8,7 @@
 
 #include "err.h"
 #include "io.h"
+#include "ns.h"
 #include "path.h"
 #include "rec.h"
 #include "store.h"
@@ -37,6 +38,8 @@ main(int argc, char **argv)
 	if (!path_is_valid(path))
 		die(EXIT_USAGE, "not a relative path: %s", path);
 	ids_read_stdin(&ids, 0);
+	if (ns_own_files() == -1)
+		warn_sys("unable to make a user namespace");
 	v = view_open(store_open_stack(), &ids, &bad);
 	if (!v)
 		die_sys("unable to open layer %s", ids.id[bad]);

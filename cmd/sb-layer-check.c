@@ -25,6 +25,7 @@
 #include "io.h"
 #include "layer.h"
 #include "mem.h"
+#include "ns.h"
 #include "path.h"
 #include "rec.h"
 #include "stack.h"
@@ -240,6 +241,8 @@ main(int argc, char **argv)
 		usage_die(usage);
 	ids_read_stdin(&ids, 1);
 	io_many_fds();
+	if (ns_own_files() == -1)
+		warn_sys("unable to make a user namespace");
 	stackfd = store_open_stack();
 	for (size_t i = 0; i < ids.n; i++)
 		if (!is_whole(stackfd, ids.id[i]))

@@ -17,6 +17,7 @@
 #include "change.h"
 #include "err.h"
 #include "io.h"
+#include "ns.h"
 #include "path.h"
 #include "rec.h"
 #include "store.h"
@@ -119,6 +120,8 @@ main(int argc, char **argv)
 			die(EXIT_USAGE, "not a relative path: %s", dir);
 	}
 	ids_read_stdin(&ids, 1);
+	if (ns_own_files() == -1)
+		warn_sys("unable to make a user namespace");
 	v = view_open(store_open_stack(), &ids, &bad);
 	if (!v)
 		die_sys("unable to open layer %s", ids.id[bad]);

@@ -125,14 +125,25 @@ start(const char *const argv[], const struct spawn_fd *map, size_t n)
 	return pid;
 }
 
+/* A program that was killed could not say so itself. */
 static int
-finish(pid_t pid)
+finish(pid_t pid, const char *name)
 {
 	int code = spawn_wait(pid);
 
 	if (code == -1)
 		die_sys("unable to wait");
+	if (code > 128 && code != 128 + SIGPIPE) {
+		warn_msg("%s was killed by signal %d", name, code - 128);
+		return EXIT_SYS;
+	}
 	return code;
+}
+
+static int
+run(const char *const argv[], const struct spawn_fd *map, size_t n)
+{
+	return finish(start(argv, map, n), argv[0]);
 }
 
 static int
@@ -196,6 +207,8 @@ each_change(int fd, void (*fn)(struct publish *p, const struct change *c),
 		free(c.target);
 	}
 	free(last);
+	if (ferror(in))
+		die_sys("unable to read the changes");
 	if (kind != REC_STOP)
 		die(EXIT_BUG, "changes cannot be read back");
 	rec_release(&r);
@@ -251,8 +264,8 @@ capture(struct publish *p)
 	    4);
 	io_drop(&pipefd[0]);
 	io_drop(&base);
-	scanned = finish(a);
-	routed = finish(b);
+	scanned = finish(a, scan[0]);
+	routed = finish(b, route[0]);
 	/* Who writes to a reader that has ended is not the one at fault. */
 	if (scanned == 0 || scanned == 128 + SIGPIPE)
 		return routed;
@@ -327,11 +340,11 @@ resolve(struct publish *p)
 	empty(p->conflicts);
 	empty(p->owners);
 	empty(p->kept);
-	code = finish(start(argv,
+	code = run(argv,
 	    (struct spawn_fd[]){ { p->changes, 0 }, { p->resolved, 1 },
 		{ base, 4 }, { head, 5 }, { p->upperfd, 6 }, { p->mergedfd, 7 },
 		{ p->conflicts, 8 }, { p->owners, 9 }, { p->kept, 11 } },
-	    9));
+	    9);
 	io_drop(&base);
 	io_drop(&head);
 	if (code == 0) {
@@ -390,11 +403,11 @@ commit(struct publish *p, char **id)
 
 	rewind_fd(p->resolved);
 	rewind_fd(p->owners);
-	code = finish(start(argv,
+	code = run(argv,
 	    (struct spawn_fd[]){ { p->resolved, 0 }, { answer, 1 },
 		{ p->upperfd, 6 }, { p->mergedfd, 7 }, { p->owners, 9 },
 		{ meta, 10 } },
-	    6));
+	    6);
 	if (code == 0)
 		*id = first_line(answer);
 	io_drop(&answer);
@@ -411,8 +424,7 @@ swap(struct publish *p, const char *id)
 	int code;
 
 	snprintf(version, sizeof version, "%" PRIu64, p->head.version);
-	code = finish(
-	    start(argv, (struct spawn_fd[]){ { ids, 0 }, { answer, 1 } }, 2));
+	code = run(argv, (struct spawn_fd[]){ { ids, 0 }, { answer, 1 } }, 2);
 	io_drop(&ids);
 	io_drop(&answer);
 	return code;
@@ -617,19 +629,6 @@ answer_refusal(struct publish *p, struct buf *b)
 
 /* ---- the child that does it ---- */
 
-/*
- * A session's user may take all permissions off a file: inside it is root of
- * its namespace and reads it still. An ordinary user gets the same power over
- * its own files in a user namespace of its own (user_namespaces(7)).
- */
-static void
-gain_own_files(void)
-{
-	if (geteuid() != 0 && ns_own_user() == -1)
-		warn_sys("unable to make a user namespace: files without "
-			 "read permission cannot be published");
-}
-
 /* The upper's root begins as a copy of what it covers: sb-session-new(1). */
 static bool
 root_was_changed(struct publish *p)
@@ -719,7 +718,9 @@ in_child(struct publish *p, struct outcome *outcome)
 	if (pid == -1)
 		die_sys("unable to fork");
 	if (pid == 0) {
-		gain_own_files();
+		if (ns_own_files() == -1)
+			warn_sys("unable to make a user namespace: files "
+				 "without read permission cannot be published");
 		_exit(work(p, outcome));
 	}
 	code = spawn_wait(pid);
@@ -742,7 +743,7 @@ freeze(struct session *s)
 		    session_trouble());
 	if (left == 0)
 		return false;
-	if (finish(start(argv, NULL, 0)) != 0)
+	if (run(argv, NULL, 0) != 0)
 		die(EXIT_SYS, "unable to stop the processes in session %s",
 		    s->id);
 	return true;
@@ -753,7 +754,7 @@ thaw(struct session *s)
 {
 	const char *const argv[] = { "sb-ns-kill", "-s", "CONT", s->id, NULL };
 
-	if (finish(start(argv, NULL, 0)) != 0)
+	if (run(argv, NULL, 0) != 0)
 		warn_msg("processes in session %s may still be stopped: "
 			 "sb-ns-kill -s CONT %s",
 		    s->id, s->id);

@@ -205,6 +205,12 @@ ns_own_user(void)
 }
 
 int
+ns_own_files(void)
+{
+	return geteuid() == 0 ? 0 : ns_own_user();
+}
+
+int
 ns_has_leftovers(pid_t init)
 {
 	struct buf b = BUF_INIT;

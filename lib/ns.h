@@ -50,6 +50,13 @@ int ns_map_same(pid_t pid);
 int ns_own_user(void);
 
 /*
+ * A session's user may take all permissions off a file: inside it is root of
+ * its namespace and reads it still. This gives an ordinary user the same power
+ * over its own files, in a user namespace (user_namespaces(7)); root has it.
+ */
+int ns_own_files(void);
+
+/*
  * Has the init processes besides those that were started from outside: what
  * ended commands left behind? 1, 0, -1 with errno.
  */

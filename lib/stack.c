@@ -428,6 +428,9 @@ use_lease(int dirfd, const char *name, struct ids *used, const char **why)
 	if (held == 1 && use_manifest(dirfd, "manifest", used, why) == 0 &&
 	    use_added(dirfd, used) == 0)
 		return 0;
+	/* Half made, or half removed: not in force. See sb-store(5). */
+	if (name[0] == '.' && errno == ENOENT)
+		return 0;
 	return blame(why, "leases/%s is unreadable", name);
 }
 

@@ -14,10 +14,10 @@
 #include "hash.h"
 #include "rec.h"
 
-#define STACK_LOCK       ".storage-writer.lock"
-#define STACK_MANIFEST   "manifest.json"
-#define STACK_BINDING    "workspace.json"
-#define STACK_LAYERS_MAX 100000
+#define STACK_LOCK        ".storage-writer.lock"
+#define STACK_MANIFEST    "manifest.json"
+#define STACK_BINDING     "workspace.json"
+#define STACK_LAYERS_MAX  100000
 #define STACK_VERSION_MAX INT64_MAX
 
 struct manifest {

@@ -115,4 +115,7 @@ seen() { # SCRIPT: what a new session sees
 	in_session "$s" 'echo 1 >u; chmod 6755 u; echo 2 >r; chmod 0 r; mkdir p; echo 3 >p/f; chmod 0 p'
 	sb-publish "$s"
 	is "$(seen 'stat -c %a u r p; cat r p/f')" "$(printf '6755\n0\n0\n2\n3')"
+	sb-stack-show | sb-layer-check
+	is "$(sb-stack-show | sb-layer-list -r | tr '\0' '\n' | grep -c p/f)" 1
+	is "$(sb-stack-show | sb-layer-cat p/f)" 3
 }

@@ -626,7 +626,7 @@ upper() {
 			change() {
 				rm -rf "${S:?}/$dir"
 				case $kind in
-				link) ln -s /tmp "$S/$dir" ;;
+				link) mkdir -p "$T/elsewhere" && ln -s "$T/elsewhere" "$S/$dir" ;;
 				file) echo x >"$S/$dir" ;;
 				esac
 			}
@@ -667,8 +667,11 @@ upper() {
 # A publish that was refused late leaves a lease and a layer for the next sweep.
 sweep_publish() {
 	local id
-	rm -rf "$S"/leases/publish-* 2>/dev/null || :
-	for id in $(cd "$S/layers" && ls); do
+	for id in leases layers meta .layer-metadata; do
+		[ -d "$S/$id" ] && [ ! -L "$S/$id" ] || return 0
+	done
+	rm -rf "$S"/leases/publish-*
+	for id in $(cd "$S/layers" && ls -d L0*); do
 		[ -e "orig/layer-stack/layers/$id" ] || rm -rf "$S/layers/$id" "$S/.layer-metadata/$id".* "$S/meta/$id".*
 	done
 }

@@ -155,6 +155,13 @@ row() { is "$(resolve "$1" "$2" "$3")" "$(printf "$4")"; }
 	row 'echo t/ >.gitignore; mkdir t; echo 1 >t/a' 'mkdir t; chmod 700 t' 'mkdir t; echo 2 >t/a' 'd 0700 u t\nw 0644 u t/a'
 }
 
+@test "ignored paths: a source file that head put in their place is a conflict" {
+	row 'echo b/ >.gitignore; mkdir b; echo 1 >b/x' 'rm -rf b; echo script >b' 'mkdir b; echo 2 >b/y' 'refused\nb type'
+	row 'echo b/ >.gitignore; mkdir b; echo 1 >b/x' 'rm -rf b; echo script >b' 'mkdir b; opaque b; echo 2 >b/y' 'refused\nb type'
+	row 'echo b/ >.gitignore; mkdir b; echo 1 >b/x' 'rm -rf b; echo script >b' 'gone b' 'refused\nb type'
+	row 'echo b/ >.gitignore; echo script >b' '' 'rm -rf b; mkdir b; echo 2 >b/y' 'd 0755 u b\nw 0644 u b/y'
+}
+
 @test "with -d ignored changes come out as skipped records, no-ops not at all" {
 	OPTS=-d
 	row 'echo "*.o" >.gitignore; echo 1 >a.o' 'echo 2 >a.o' 'echo 3 >a.o; echo 4 >b' 's 0644 u a.o\nw 0644 u b'

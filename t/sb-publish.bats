@@ -78,6 +78,21 @@ hold_fd_9() {
 	is "$(sb-session-ls)" ""
 }
 
+@test "a program of a publish that is killed is named, and the next try works" {
+	start
+	sb-run "$s" sh -c 'echo new >n'
+	mkdir bin
+	printf '#!/bin/sh\nkill -9 $$\n' >bin/sb-layer-commit
+	chmod +x bin/sb-layer-commit
+	PATH=$T/bin:$PATH run -111 --separate-stderr sb-publish "$s"
+	has "$stderr" "sb-layer-commit was killed by signal 9"
+	is "$output" ""
+	is "$(sb-stack-version)" 1
+	is "$(ls -A "$SB_STORE/layer-stack/queue" "$SB_STORE/layer-stack/leases" | grep -v : | grep .)" ""
+	sb-publish "$s"
+	is "$(sb-stack-version)" 2
+}
+
 @test "publishers that arrive in order commit in that order" {
 	start
 	for i in 1 2 3 4; do x=$(sb-session-new); echo "$x" >>sessions; sb-run "$x" sh -c "echo $i >n$i"; done
