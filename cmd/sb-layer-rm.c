@@ -29,7 +29,6 @@
 #include "history.h"
 #include "io.h"
 #include "lock.h"
-#include "num.h"
 #include "path.h"
 #include "rec.h"
 #include "stack.h"
@@ -319,14 +318,11 @@ sweep_queue(void)
 
 	list(queue, "queue", &v);
 	for (size_t i = 0; i < v.n; i++) {
-		const char *number = v.name[i];
-		uint64_t n;
+		const char *name = v.name[i];
+		bool ours = name[strspn(name, "0123456789.")] == '\0';
 
-		/* With a dot: one that was just being made. */
-		if (*number == '.')
-			number++;
-		if (num_dec(number, 1, UINT64_MAX, &n) &&
-		    lock_is_held(queue, v.name[i]) == 0)
+		/* N, or .N.PID while it was being made: lock.h. */
+		if (ours && lock_is_held(queue, name) == 0)
 			unlinkat(queue, v.name[i], 0);
 	}
 	names_release(&v);

@@ -98,7 +98,7 @@ tree() { sb-stack-show | sb-layer-list -r | tr '\0' '\n' | sed 's/ [^ ]* .\t/ /'
 moment() {
 	local v
 	RANDOM=$((seed + $1))
-	v=$((RANDOM * us * 3 / 2 / 32768))
+	v=$((RANDOM * us * 2 / 32768))
 	new_round
 	setsid sb-publish "$s" >out 2>&1 &
 	sleep $((v / 1000000)).$(printf %06d $((v % 1000000)))
