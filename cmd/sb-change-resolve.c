@@ -710,6 +710,7 @@ resolve_in_repo(struct item *it)
 	const char *path = it->c.path, *inside;
 	enum git_part part;
 	struct node head;
+	int below;
 
 	if (!git_repo_of(&repos, path, &inside))
 		return false;
@@ -739,10 +740,12 @@ resolve_in_repo(struct item *it)
 	if (it->c.kind == CHANGE_DELETE && path_is_below(inside, "objects"))
 		return true;
 	/* In the place of a directory that head wrote into. */
-	if (view_walk(head_view, path, differs, NULL) != 0)
-		return true;
-	it->verdict = KEEP;
-	return false;
+	below = view_walk(head_view, path, differs, NULL);
+	if (below == -1)
+		die_sys("unable to list %s in the layers", path);
+	if (below == 0)
+		it->verdict = KEEP;
+	return below == 1;
 }
 
 static void
