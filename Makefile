@@ -4,6 +4,7 @@
 #   make            build everything into build/
 #   make run        install what is missing, build, show the main job
 #   make check      install what is missing, build, run every test
+#   make real       /usr, a kernel source, 100 000 files, files of 1 GiB
 #   make lint       warnings as errors, format, shellcheck, mandoc, order
 #   make bench      figures beside their budgets, measured here
 #   make install    PREFIX= DESTDIR=
@@ -118,6 +119,12 @@ bench:
 	@$(MAKE) --no-print-directory all
 	@t/bench $(B)
 
+# Trees of the size that people have: minutes, and up to 20 GiB.
+real:
+	@t/deps check
+	@$(MAKE) --no-print-directory tests
+	@t/real $(B)
+
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(CMDS) $(SHS) $(DESTDIR)$(PREFIX)/bin
@@ -130,5 +137,5 @@ clean:
 
 -include $(wildcard $(B)/lib/*.d $(B)/cmd/*.d $(B)/t/*.d)
 
-.PHONY: all run tests check headers banned lint bench install clean
+.PHONY: all run tests check real headers banned lint bench install clean
 .SECONDARY:

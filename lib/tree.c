@@ -81,6 +81,9 @@ tree_file(int dirfd, const char *path, const struct buf *text,
 		st.st_mtim = from->st.st_mtim;
 	if (set_attrs(fd, &st, mode, xattrs) == -1)
 		size = -1;
+	if (io_close(fd) == -1)
+		size = -1;
+	fd = -1;
 out:
 	io_drop(&fd);
 	io_drop(&dir);

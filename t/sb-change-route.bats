@@ -201,7 +201,7 @@ lines() { printf '%s\n' "$@"; }
 	(unset SB_STORE && run -100 sb-change-route base <in)
 	sb-store-init
 	run -111 --separate-stderr sb-change-route base <in
-	has "$stderr" "unable to open layer B000001-base of base"
+	has "$stderr" "unable to open layer B000001-base"
 	run -111 --separate-stderr sb-change-route missing <in
 	has "$stderr" missing
 	ids B000001-base | cut_stream >base

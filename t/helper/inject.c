@@ -94,6 +94,7 @@ static const struct call changing[] = { C(chdir), C(clone), C(clone3), C(close),
 struct proc {
 	pid_t pid;
 	bool runs; /* its own code, not only the loader's */
+	bool execed; /* another program than its parent's */
 	bool fails; /* the call that it is in gets error */
 };
 
@@ -329,6 +330,7 @@ go_on(pid_t pid, int status)
 		sig = 0;
 	} else if (event == PTRACE_EVENT_EXEC) {
 		p->runs = false;
+		p->execed = true;
 		started = true; /* before it was us, looking for prog */
 		sig = 0;
 	} else if (event == PTRACE_EVENT_STOP) {
@@ -341,7 +343,9 @@ go_on(pid_t pid, int status)
 		if (ptrace(PTRACE_GETEVENTMSG, pid, NULL, &child) == 0) {
 			bool runs = p->runs;
 
-			proc((pid_t)child)->runs = runs;
+			/* It may have been quicker than this news of it. */
+			p = proc((pid_t)child);
+			p->runs = p->runs || (runs && !p->execed);
 		}
 		sig = 0;
 	}
