@@ -38,15 +38,13 @@ killed() {
 }
 
 @test "a program of a publish that is killed is named, and the publish is 111" {
-	local prog n rc
+	local prog rc
 	start
 	for prog in sb-layer-scan sb-change-route sb-change-resolve sb-layer-commit sb-stack-swap; do
 		new_round
-		# Of its name the kernel keeps 15 bytes; the first call may be its
-		# starter's.
-		n=$(awk -v p="${prog:0:15}" '$3 == p && ++seen == 2 { print $1 }' rec)
 		rc=0
-		inject -n "$n" sb-publish "$s" >out 2>err || rc=$?
+		# Of its name the kernel keeps 15 bytes.
+		inject -p "${prog:0:15}" -n 2 sb-publish "$s" >out 2>err || rc=$?
 		is "$prog $rc" "$prog 111"
 		has "$(cat err)" "$prog"
 		old_or_new

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inject [-dgr] [-e errno] [-n k] [-o record] prog...: counts the system calls
- * of prog and of all it starts that change something, and kills the process
- * that makes the k-th, before the call has effect; with -e the call fails
- * instead. Ends as prog did. strace(1) counts each process by itself and hits
- * every one that gets so far: what a later process does is hidden behind the
- * death of an earlier one. Here each call of each process is one number.
+ * inject [-dglr] [-e errno] [-n k] [-o record] [-p name] prog...: counts the
+ * system calls of prog and of all it starts that change something, and kills
+ * the process that makes the k-th, before the call has effect; with -e the call
+ * fails instead. Ends as prog did. strace(1) counts each process by itself and
+ * hits every one that gets so far: what a later process does is hidden behind
+ * the death of an earlier one. Here each call of each process is one number.
  *
  *   -d  when prog has ended, leaves what it left behind alone
  *   -g  kills the whole process group
  *   -l  prints the names of the calls that change nothing, and ends
+ *   -p  counts only the calls of processes of that name: which of several that
+ *       run side by side makes the k-th of all differs from run to run
  *   -r  counts calls that read files as well, once a program's own code runs
  *   -o  writes "number pid program call" for each
  *
@@ -104,6 +106,8 @@ static uint64_t count, at;
 static int error;
 static bool detach, group, reads, started;
 static FILE *record;
+/* Only processes of this name count. */
+static const char *only;
 static pid_t first;
 
 static const char *
@@ -213,21 +217,28 @@ kind_of(pid_t pid, const struct __ptrace_syscall_info *si)
 }
 
 static void
-note(pid_t pid, uint64_t number)
+name_of(pid_t pid, char comm[static 32])
 {
-	char path[64], comm[32] = "?";
-	const char *name = find(changing, number);
+	char path[64];
 	FILE *f;
+
+	snprintf(comm, 32, "?");
+	snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	if (fgets(comm, 32, f))
+		comm[strcspn(comm, "\n")] = '\0';
+	fclose(f);
+}
+
+static void
+note(uint64_t number, pid_t pid, const char *comm)
+{
+	const char *name = find(changing, number);
 
 	if (!record)
 		return;
-	snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
-	f = fopen(path, "re");
-	if (f) {
-		if (fgets(comm, sizeof comm, f))
-			comm[strcspn(comm, "\n")] = '\0';
-		fclose(f);
-	}
 	if (!name)
 		name = find(reading, number);
 	fprintf(record, "%ju %ld %s ", (uintmax_t)count, (long)pid, comm);
@@ -278,14 +289,18 @@ at_entry(struct proc *p, const struct __ptrace_syscall_info *si)
 {
 	uint64_t nr = si->entry.nr;
 	int kind = kind_of(p->pid, si);
+	char comm[32];
 
 	/* What err_init() does first. */
 	if (nr == SYS_fcntl && si->entry.args[1] == F_GETFD)
 		p->runs = true;
 	if (!started || kind == 2 || (kind == 1 && !(reads && p->runs)))
 		return;
+	name_of(p->pid, comm);
+	if (only && strcmp(comm, only) != 0)
+		return;
 	count++;
-	note(p->pid, nr);
+	note(nr, p->pid, comm);
 	if (count != at || (error != 0 && nr == SYS_exit_group))
 		return;
 	if (error == 0) {
@@ -473,7 +488,7 @@ main(int argc, char **argv)
 {
 	int opt;
 
-	while ((opt = getopt(argc, argv, "+de:gln:o:r")) != -1)
+	while ((opt = getopt(argc, argv, "+de:gln:o:p:r")) != -1)
 		switch (opt) {
 		case 'd':
 			detach = true;
@@ -495,6 +510,9 @@ main(int argc, char **argv)
 			record = fopen(optarg, "we");
 			if (!record)
 				bug(optarg);
+			break;
+		case 'p':
+			only = optarg;
 			break;
 		case 'r':
 			reads = true;
