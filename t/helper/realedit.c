@@ -491,15 +491,26 @@ copy_attributes(int in, int out, const char *path)
 	buf_release(&b);
 }
 
+/*
+ * By reading: in an ordinary user's session copy_file_range(2) stops at the
+ * size that a file had before it grew under another name.
+ */
 static void
 copy_file(const char *from, const char *to)
 {
+	static char chunk[1 << 18];
 	int in = open(from, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	int out = open(
 	    to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	ssize_t n = 1;
 
-	if (in == -1 || out == -1 || io_copy(in, out) == -1)
+	if (in == -1 || out == -1)
 		die_sys("unable to copy %s to %s", from, to);
+	while (n > 0) {
+		n = io_read_some(in, chunk, sizeof chunk);
+		if (n == -1 || io_write_all(out, chunk, (size_t)n) == -1)
+			die_sys("unable to copy %s to %s", from, to);
+	}
 	copy_attributes(in, out, from);
 	io_drop(&in);
 	if (io_close(out) == -1)
