@@ -133,7 +133,8 @@ be_init(struct session *s, int go, int report, char **setup)
 {
 	struct pollfd parent = { .fd = go, .events = POLLIN };
 	int code, userns;
-	sigset_t child;
+	sigset_t set;
+	siginfo_t info;
 	char byte;
 	pid_t pid;
 
@@ -172,13 +173,17 @@ be_init(struct session *s, int go, int report, char **setup)
 	if (io_write_all(report, "\n", 1) == -1)
 		_exit(EXIT_SYS);
 	io_drop(&report);
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &child, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, NS_KILL_ALL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
 	for (;;) {
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			continue;
-		sigwaitinfo(&child, NULL);
+		/* Whom we cannot see has pid 0; kill(2) cannot lie. */
+		if (sigwaitinfo(&set, &info) == NS_KILL_ALL &&
+		    info.si_code == SI_USER && info.si_pid == 0)
+			kill(-1, SIGKILL);
 	}
 }
 

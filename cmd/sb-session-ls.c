@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "buf.h"
@@ -29,6 +30,7 @@ print(const struct session *s)
 	struct buf b = BUF_INIT;
 	const char *why = NULL;
 	int running = session_is_running(s);
+	struct stat st;
 
 	buf_addc(&b, '{');
 	out_str(&b, "workspace_session_id", s->id);
@@ -36,6 +38,11 @@ print(const struct session *s)
 	    running == 1       ? "running"
 		: running == 0 ? "parked"
 			       : "unknown");
+	out_str(&b, "finalize_policy",
+	    path_lstat(s->dirfd, "auto", &st) == 0 ? "publish_then_destroy"
+						   : "no_op");
+	if (path_lstat(s->dirfd, "conflicted", &st) == 0)
+		out_bool(&b, "conflicted", true);
 	if (manifest_read(s->dirfd, "lease", &m, &why) == 0 && m.n > 0) {
 		out_num(&b, "manifest_version", m.version);
 		out_num(&b, "layer_count", m.n);

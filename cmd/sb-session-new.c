@@ -37,7 +37,7 @@
 #include "stage.h"
 #include "store.h"
 
-static const char usage[] = "sb-session-new";
+static const char usage[] = "sb-session-new [-a]";
 
 enum {
 	LOCK_MS = 30000,
@@ -97,6 +97,16 @@ make_place(void)
 	die_sys("unable to take the gate of the new session %s", s.id);
 }
 
+/* The last job in it publishes it: sb-exec(1). */
+static int
+mark_automatic(void)
+{
+	int fd = openat(s.dirfd, "auto",
+	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	return fd == -1 ? -1 : io_close(fd);
+}
+
 static void
 take_lease(int stackfd, struct manifest *m)
 {
@@ -153,13 +163,17 @@ int
 main(int argc, char **argv)
 {
 	struct manifest m = MANIFEST_INIT;
+	bool automatic = false;
 	int opt, stackfd;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+h")) != -1) {
-		if (opt == 'h')
+	while ((opt = getopt(argc, argv, "+ah")) != -1) {
+		if (opt == 'a')
+			automatic = true;
+		else if (opt == 'h')
 			usage_help(usage);
-		usage_die(usage);
+		else
+			usage_die(usage);
 	}
 	if (optind != argc)
 		usage_die(usage);
@@ -174,6 +188,8 @@ main(int argc, char **argv)
 	    mkdirat(s.dirfd, "work", 0700) == -1 ||
 	    mkdirat(s.dirfd, "merged", 0700) == -1)
 		die_sys("unable to make the directories of session %s", s.id);
+	if (automatic && mark_automatic() == -1)
+		die_sys("unable to mark session %s", s.id);
 	take_lease(stackfd, &m);
 	dress_upper(stackfd, &m);
 	if (renameat(s.workfd, new_name, s.workfd, s.id) == -1)

@@ -21,6 +21,43 @@ static const struct conf_key known[CONF_KEYS] = {
 		.words = "keep conflict",
 		.fallback = "keep",
 	},
+	[CONF_READ_LINES] = {
+		.name = "runtime.file.read_lines_default",
+		.min = 1,
+		.max = INT32_MAX,
+		.fallback = "2000",
+	},
+	[CONF_MAX_OUTPUT] = {
+		.name = "runtime.file.max_output_bytes",
+		.min = 1,
+		.max = INT32_MAX,
+		.fallback = "262144",
+	},
+	[CONF_MAX_EDIT] = {
+		.name = "runtime.file.max_edit_bytes",
+		.min = 1,
+		.max = INT32_MAX,
+		.fallback = "4194304",
+	},
+	[CONF_MAX_LIST] = {
+		.name = "runtime.file.max_list_entries",
+		.min = 1,
+		.max = INT32_MAX,
+		.fallback = "2000",
+	},
+	[CONF_MAX_ACTIVE] = {
+		.name = "runtime.command.max_active",
+		.min = 1,
+		.max = 1024,
+		.fallback = "32",
+	},
+	[CONF_TRANSCRIPT] = {
+		.name = "runtime.namespace_execution."
+			"max_transcript_window_bytes",
+		.min = 1,
+		.max = INT64_MAX / 4,
+		.fallback = "1048576",
+	},
 };
 
 static const char blanks[] = " \t";
@@ -189,4 +226,14 @@ bool
 conf_is(const struct conf *c, enum conf_which which, const char *word)
 {
 	return strcmp(c->value[which], word) == 0;
+}
+
+uint64_t
+conf_number(const struct conf *c, enum conf_which which)
+{
+	uint64_t n = 0;
+
+	/* It was one when it was read. */
+	num_dec(c->value[which], 0, UINT64_MAX, &n);
+	return n;
 }

@@ -32,6 +32,12 @@ struct conf_key {
 enum conf_which {
 	CONF_IGNORED_CHANGES, /* runtime.layerstack.ignored_changes */
 	CONF_PUBLISH_GIT, /* runtime.publish.git */
+	CONF_READ_LINES, /* runtime.file.read_lines_default */
+	CONF_MAX_OUTPUT, /* runtime.file.max_output_bytes */
+	CONF_MAX_EDIT, /* runtime.file.max_edit_bytes */
+	CONF_MAX_LIST, /* runtime.file.max_list_entries */
+	CONF_MAX_ACTIVE, /* runtime.command.max_active */
+	CONF_TRANSCRIPT, /* …namespace_execution.max_transcript_window_bytes */
 	CONF_KEYS
 };
 
@@ -51,6 +57,9 @@ void conf_release(struct conf *c);
 /* The value of a key of words. Borrowed. */
 const char *conf_word(const struct conf *c, enum conf_which which);
 bool conf_is(const struct conf *c, enum conf_which which, const char *word);
+
+/* The value of a key of numbers. */
+uint64_t conf_number(const struct conf *c, enum conf_which which);
 
 /*
  * The work of conf_read, for any table: fills value (nkeys elements), each

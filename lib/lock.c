@@ -28,21 +28,23 @@ now_ms(void)
 }
 
 /*
- * F_OFD_SETLKW has no deadline: an interval timer interrupts it. The timer
- * repeats, so that a tick just before the call is not the only one.
+ * F_OFD_SETLKW has no deadline: a timer interrupts it at the deadline, and
+ * then repeats, so that a tick just before the call is not the only one.
  */
 static int
 wait_lock(int fd, struct flock *fl, long deadline)
 {
 	struct sigaction sa = { .sa_handler = on_alarm }, old;
 	struct itimerval timer, off = { { 0, 0 }, { 0, 0 } };
+	long left = deadline > now_ms() ? deadline - now_ms() : 1;
 	int rc, err;
 
 	sigemptyset(&sa.sa_mask);
 	sigaction(SIGALRM, &sa, &old);
 	timer.it_interval.tv_sec = 0;
 	timer.it_interval.tv_usec = 10000;
-	timer.it_value = timer.it_interval;
+	timer.it_value.tv_sec = left / 1000;
+	timer.it_value.tv_usec = left % 1000 * 1000;
 	/* Without the timer it could be for ever. */
 	if (setitimer(ITIMER_REAL, &timer, NULL) == -1)
 		return -1;

@@ -9,6 +9,7 @@
 #ifndef SB_NS_H
 #define SB_NS_H
 
+#include <signal.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -18,6 +19,12 @@
  */
 #define NS_USER_FD 20
 
+/*
+ * With this signal the init kills all other processes of the session, which
+ * needs no fork. It listens only to those outside.
+ */
+#define NS_KILL_ALL SIGUSR2
+
 struct hold {
 	pid_t pid; /* of the init, as the host counts */
 	uint64_t start; /* field 22 of /proc/PID/stat */
@@ -25,7 +32,8 @@ struct hold {
 
 int hold_write(int dirfd, const struct hold *h);
 
-/* ENOENT when there is none; EINVAL when it cannot be understood. */
+/* ENOENT when there is none, or an empty one; EINVAL when it cannot be
+ * understood. */
 int hold_read(int dirfd, struct hold *h);
 
 /*

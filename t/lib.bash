@@ -25,6 +25,12 @@ sb_setup() {
 
 sb_teardown() {
 	local s pid pids rest=
+	# A session is not ended while jobs are active in it.
+	if [ -d "$SB_STORE/jobs" ]; then
+		for s in $(sb-job-ls -r 2>/dev/null); do
+			sb-job-kill "$s" 3>&- || rest="sb-job-kill $s"
+		done
+	fi
 	if [ -d "$SB_STORE/workspace" ]; then
 		# By directory, not sb-session-ls: what a test damages on
 		# purpose must not hide a session from its end.
@@ -63,6 +69,16 @@ our_processes() {
 		cd /proc && unset SB_STORE &&
 		    grep -lzxFe "SB_STORE=$1" [0-9]*/environ | cut -d/ -f1
 	) 2>/dev/null || :
+}
+
+# The process of job $1 of the store; not its keeper in the session, which
+# looks the same.
+job_process() {
+	local pid
+	for pid in $(our_processes "$SB_STORE"); do
+		tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q "^sb-job-run .*$1 \$" &&
+		    grep -q '^NSpid:[[:blank:]]*[0-9]*$' "/proc/$pid/status" && echo "$pid"
+	done 2>/dev/null || :
 }
 
 fail() {

@@ -118,6 +118,11 @@ test_read(void)
 		conf_is(&c, CONF_IGNORED_CHANGES, "publish") &&
 		strcmp(conf_word(&c, CONF_PUBLISH_GIT), "keep") == 0,
 	    "without a file all is at its default");
+	ok(conf_number(&c, CONF_READ_LINES) == 2000 &&
+		conf_number(&c, CONF_MAX_OUTPUT) == 262144 &&
+		conf_number(&c, CONF_MAX_EDIT) == 4194304 &&
+		conf_number(&c, CONF_MAX_LIST) == 2000,
+	    "numbers too");
 	conf_release(&c);
 	put(text, sizeof text - 1);
 	ok(conf_read(dir, &c, &why) == 0 &&

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sb-exec: run a command as a job. Shape: sink; prints one JSON object.
+ *
+ *   1. Without -s make a session, which the last job in it publishes.
+ *   2. Take the session's gate shared; revive a parked session.
+ *   3. Make the job: directory, number, lock. Let go of the gate: who wants
+ *      the session to himself sees the job's lock now.
+ *   4. Start sb-job-run, which becomes the job's process, and gets the lock.
+ *   5. Wait until the command has started, and then at most as long as the
+ *      caller wants for the end of it and of what follows.
+ *   6. Print what the job's directory says.
+ *
+ * Killed, we leave a job that goes on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "buf.h"
+#include "conf.h"
+#include "err.h"
+#include "inside.h"
+#include "io.h"
+#include "job.h"
+#include "jobend.h"
+#include "jobreply.h"
+#include "lock.h"
+#include "num.h"
+#include "out.h"
+#include "path.h"
+#include "session.h"
+#include "spawn.h"
+#include "store.h"
+
+static const char usage[] =
+    "sb-exec [-IP] [-D dir] [-e name=value] ... [-i file] [-s session] "
+    "[-T term] [-t ms] [-w colsxrows] [-y ms] cmd...";
+
+enum {
+	GATE_MS = 30000,
+	START_MS = 30000,
+	WINDOW_MAX = 1000
+};
+
+#define DEFAULT_PATH \
+	"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* What of our environment a command gets. */
+static const char *const passed[] = { "HOME", "USER", "LANG", "LC_ALL", "TZ",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy",
+	"https_proxy", "no_proxy", "all_proxy", NULL };
+
+/* What nobody sets from outside: it would change what runs. */
+static const char *const refused[] = { "LD_PRELOAD", "LD_LIBRARY_PATH",
+	"LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "PATH",
+	"PYTHONPATH", "BASH_ENV", "ENV", NULL };
+
+static struct job_meta meta = {
+	.pty = true, .rows = 40, .cols = 120, .term = "xterm-256color"
+};
+static const char *session_id; /* given, or NULL */
+static const char *input; /* a file, "-", or NULL */
+static uint64_t yield_ms = 1000, max_active;
+static struct session session = SESSION_INIT;
+static struct job job = JOB_INIT;
+
+/* ---- the environment ---- */
+
+static bool
+is_in(const char *const *list, const char *name, size_t n)
+{
+	for (; *list; list++)
+		if (strlen(*list) == n && memcmp(*list, name, n) == 0)
+			return true;
+	return false;
+}
+
+static void
+add_env(struct buf *env, const char *name, const char *value)
+{
+	buf_addf(env, "%s=%s", name, value);
+	buf_addc(env, '\0');
+}
+
+/* Later ones win: ours come first, and the job's own last. */
+static void
+check_env(const char *pair)
+{
+	const size_t n = strcspn(pair, "=");
+
+	if (n == 0 || pair[n] != '=')
+		die(EXIT_USAGE, "not NAME=VALUE: %s", pair);
+	if (is_in(refused, pair, n))
+		die(EXIT_USAGE, "%.*s cannot be set for a command", (int)n,
+		    pair);
+}
+
+static bool
+is_set_in(const struct buf *given, const char *name)
+{
+	const size_t n = strlen(name);
+
+	for (size_t at = 0; at < given->len; at += strlen(given->data + at) + 1)
+		if (strncmp(given->data + at, name, n) == 0 &&
+		    given->data[at + n] == '=')
+			return true;
+	return false;
+}
+
+static void
+add_default(struct buf *env, const struct buf *given, const char *name,
+    const char *value)
+{
+	if (value && !is_set_in(given, name))
+		add_env(env, name, value);
+}
+
+static void
+make_env(struct buf *env, const struct buf *given)
+{
+	const char *path = getenv("PATH");
+
+	for (const char *const *p = passed; *p; p++)
+		add_default(env, given, *p, getenv(*p));
+	add_env(env, "PATH", path && *path ? path : DEFAULT_PATH);
+	if (meta.pty)
+		add_default(env, given, "TERM", meta.term);
+	add_default(env, given, "GIT_OPTIONAL_LOCKS", "0");
+	if (given->len > 0)
+		buf_add(env, given->data, given->len);
+	add_env(env, "SB_SESSION", meta.session);
+}
+
+/* ---- the session ---- */
+
+__attribute__((noreturn)) static void
+no_session(void)
+{
+	struct buf d = BUF_INIT;
+
+	out_str(&d, "workspace_session_id", session_id);
+	answer_error(EXIT_NO, KIND_FAILED, &d,
+	    "workspace session not found: %s", session_id);
+}
+
+static void
+gate(bool exclusive)
+{
+	if (session_gate(&session, exclusive, GATE_MS) == 0)
+		return;
+	if (errno == ENOENT)
+		no_session();
+	if (errno == ETIMEDOUT)
+		die(EXIT_TIMEOUT, "session %s is being published or ended",
+		    session.id);
+	answer_sys("unable to take the gate of session %s%s", session.id,
+	    session_trouble());
+}
+
+static bool
+runs(void)
+{
+	int rc = session_can_be_entered(&session);
+
+	if (rc == -1)
+		answer_sys("unable to look at session %s%s", session.id,
+		    session_trouble());
+	return rc == 1;
+}
+
+/* Its gate shared, its holder alive. */
+static void
+enter_session(void)
+{
+	if (!utf8_is_valid(session_id, strlen(session_id)))
+		die(EXIT_USAGE, "not an id of a session");
+	if (session_open(&session, session_id) == -1) {
+		if (errno == ENOENT || errno == EINVAL)
+			no_session();
+		answer_sys("unable to open session %s", session_id);
+	}
+	gate(false);
+	if (runs())
+		return;
+	io_drop(&session.gatefd);
+	gate(true);
+	if (!runs() && session_start(&session) == -1)
+		answer_sys("unable to start session %s%s", session.id,
+		    session_trouble());
+	if (lock_fd(session.gatefd, false, 0) == -1)
+		answer_sys(
+		    "unable to share the gate of session %s", session.id);
+}
+
+static char *
+first_line(int fd)
+{
+	struct buf b = BUF_INIT;
+
+	if (io_read_buf(fd, &b, 4096) == -1)
+		die_sys("unable to read the id of the new session");
+	buf_reserve(&b, 0);
+	buf_cut(&b, strcspn(b.data, "\n"));
+	return buf_steal(&b);
+}
+
+static void
+make_session(void)
+{
+	const char *const argv[] = { "sb-session-new", "-a", NULL };
+	int p[2], code;
+	pid_t pid;
+
+	if (pipe2(p, O_CLOEXEC) == -1)
+		answer_sys("unable to make a pipe");
+	pid = spawn(argv, (struct spawn_fd[]){ { p[1], 1 } }, 1);
+	if (pid == -1)
+		answer_sys("unable to start sb-session-new");
+	io_drop(&p[1]);
+	session_id = first_line(p[0]);
+	io_drop(&p[0]);
+	code = spawn_wait(pid);
+	if (code != 0)
+		answer_error(code > 0 ? code : EXIT_SYS, KIND_FAILED, NULL,
+		    "unable to make a session");
+}
+
+/* One that was made for this command, which will not run. */
+static void
+end_session(void)
+{
+	const char *const argv[] = { "sb-session-end", "-t", "10000",
+		session_id, NULL };
+	pid_t pid;
+
+	if (!meta.automatic)
+		return;
+	io_drop(&session.gatefd);
+	pid = spawn(argv, NULL, 0);
+	if (pid == -1 || spawn_wait(pid) != 0)
+		warn_msg("session %s is left: sb-session-end %s", session_id,
+		    session_id);
+}
+
+__attribute__((noreturn)) static void
+too_many(void)
+{
+	struct buf d = BUF_INIT;
+
+	out_num(&d, "max_active_commands", max_active);
+	answer_error(EXIT_BUSY, "server_busy", &d,
+	    "daemon is at active command capacity");
+}
+
+/* Before a session is made for nothing. */
+static void
+check_capacity(void)
+{
+	struct names active = NAMES_INIT;
+
+	if (job_active(NULL, NULL, &active) == -1)
+		answer_sys("unable to read jobs/");
+	if (active.n >= max_active)
+		too_many();
+	names_release(&active);
+}
+
+/* ---- the job ---- */
+
+static void
+make_input(void)
+{
+	int from, to;
+
+	if (!input)
+		return;
+	from = strcmp(input, "-") == 0
+	    ? STDIN_FILENO
+	    : open(input, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	to = openat(job.dirfd, "stdin",
+	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (from == -1 || to == -1 || io_copy(from, to) == -1 ||
+	    io_close(to) == -1) {
+		int err = errno;
+
+		job_remove(&job);
+		end_session();
+		errno = err;
+		answer_sys("unable to copy the input from %s", input);
+	}
+	if (from != STDIN_FILENO)
+		io_drop(&from);
+}
+
+static void
+make_job(const struct buf *cmd, const struct buf *env)
+{
+	if (job_new(&job, &meta, cmd, env, max_active) == -1) {
+		int err = errno;
+
+		end_session();
+		if (err == EBUSY)
+			too_many();
+		errno = err;
+		answer_sys("unable to make a job");
+	}
+	make_input();
+}
+
+/* Returns the end of a pipe: "r" when it has started, the end when it has
+ * ended. */
+static int
+start_job(void)
+{
+	const char *const argv[] = { "sb-job-run", "-3", "3", "-l", "4", job.id,
+		NULL };
+	int p[2];
+
+	if (pipe2(p, O_CLOEXEC) == -1 ||
+	    spawn(argv, (struct spawn_fd[]){ { p[1], 3 }, { job.lockfd, 4 } },
+		2) == -1) {
+		int err = errno;
+
+		job_remove(&job);
+		end_session();
+		errno = err;
+		answer_sys("unable to start sb-job-run");
+	}
+	io_drop(&p[1]);
+	/* The lock is its life, not ours. */
+	io_drop(&job.lockfd);
+	return p[0];
+}
+
+static long
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* One byte (1), the end (0), or nothing within ms (-1). */
+static int
+read_byte(int fd, uint64_t ms)
+{
+	const long end = now_ms() + (ms < INT32_MAX ? (long)ms : INT32_MAX);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char byte;
+
+	for (;;) {
+		long left = end - now_ms();
+		int rc = poll(&p, 1, left > 0 ? (int)left : 0);
+
+		if (rc == 1)
+			return io_read_some(fd, &byte, 1) == 1;
+		if (rc == 0 && left <= 0)
+			return -1;
+		if (rc == -1 && errno != EINTR)
+			answer_sys("unable to wait for %s", job.id);
+	}
+}
+
+__attribute__((noreturn)) static void
+not_started(void)
+{
+	struct buf d = BUF_INIT;
+	struct job_end e;
+
+	if (job_end_read(&job, "status", &e) == -1)
+		snprintf(e.note, sizeof e.note, "its process ended");
+	out_str(&d, "command_session_id", job.id);
+	out_str(&d, "workspace_session_id", meta.session);
+	answer_error(EXIT_SYS, KIND_FAILED, &d, "command io failed for %s: %s",
+	    job.id, e.note);
+}
+
+/* ---- */
+
+static bool
+parse_window(const char *s)
+{
+	char *copy = strdup(s), *x;
+	uint64_t rows, cols;
+	bool good = false;
+
+	if (!copy)
+		die(EXIT_SYS, "out of memory");
+	x = strchr(copy, 'x');
+	if (x) {
+		*x = '\0';
+		good = num_dec(copy, 1, WINDOW_MAX, &cols) &&
+		    num_dec(x + 1, 1, WINDOW_MAX, &rows);
+	}
+	if (good) {
+		meta.rows = (unsigned)rows;
+		meta.cols = (unsigned)cols;
+	}
+	free(copy);
+	return good;
+}
+
+static bool
+is_term(const char *s)
+{
+	return *s && strlen(s) <= TERM_MAX &&
+	    s[strspn(s,
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		"0123456789+-._")] == '\0';
+}
+
+static void
+configure(void)
+{
+	struct buf why = BUF_INIT;
+	struct conf conf;
+	int fd = store_open();
+
+	if (conf_read(fd, &conf, &why) == -1) {
+		if (why.len > 0)
+			die(EXIT_USAGE, "%s", buf_str(&why));
+		die_sys("unable to read %s of the store", CONF_NAME);
+	}
+	max_active = conf_number(&conf, CONF_MAX_ACTIVE);
+	meta.keep = conf_number(&conf, CONF_TRANSCRIPT);
+	conf_release(&conf);
+	io_drop(&fd);
+}
+
+static void
+make_cmd(struct buf *cmd, const char *dir, char **words)
+{
+	char *workspace = session_workspace();
+	char *at = workspace ? inside_dir(workspace, dir) : NULL;
+
+	if (!workspace)
+		answer_sys("unable to read workspace.json");
+	if (!at)
+		answer_error(EXIT_USAGE, KIND_INVALID, NULL,
+		    "cwd escapes workspace replacement root: %s", dir);
+	buf_add(cmd, at, strlen(at) + 1);
+	for (; *words; words++)
+		buf_add(cmd, *words, strlen(*words) + 1);
+	free(at);
+	free(workspace);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct buf cmd = BUF_INIT, env = BUF_INIT, given = BUF_INIT;
+	struct buf reply = BUF_INIT;
+	const char *dir = "";
+	int opt, fd;
+
+	err_init();
+	while ((opt = getopt(argc, argv, "+D:e:hi:IPs:T:t:w:y:")) != -1) {
+		switch (opt) {
+		case 'D':
+			dir = optarg;
+			continue;
+		case 'e':
+			check_env(optarg);
+			buf_add(&given, optarg, strlen(optarg) + 1);
+			continue;
+		case 'h':
+			usage_help(usage);
+		case 'I':
+			meta.input = true;
+			continue;
+		case 'i':
+			input = optarg;
+			continue;
+		case 'P':
+			meta.pty = false;
+			continue;
+		case 's':
+			session_id = *optarg ? optarg : NULL;
+			continue;
+		case 'T':
+			if (!is_term(optarg))
+				break;
+			snprintf(meta.term, sizeof meta.term, "%s", optarg);
+			continue;
+		case 't':
+			if (!num_dec(optarg, 0, UINT64_MAX, &meta.timeout_ms))
+				break;
+			meta.limited = true;
+			continue;
+		case 'w':
+			if (!parse_window(optarg))
+				break;
+			continue;
+		case 'y':
+			if (!num_dec(optarg, 0, UINT64_MAX, &yield_ms))
+				break;
+			continue;
+		default:
+			break;
+		}
+		usage_die(usage);
+	}
+	if (optind == argc || (input && meta.input))
+		usage_die(usage);
+	if (optind + 1 == argc &&
+	    argv[optind][strspn(argv[optind], " \t\n\r\f\v")] == '\0')
+		answer_error(EXIT_USAGE,
+		    *argv[optind] ? KIND_FAILED : KIND_INVALID, NULL, "%s%s",
+		    *argv[optind] ? "invalid command request: " : "",
+		    "cmd must be non-empty");
+
+	meta.start = job_now();
+	configure();
+	make_cmd(&cmd, dir, argv + optind);
+	if (!session_id) {
+		check_capacity();
+		meta.automatic = true;
+		make_session();
+	}
+	enter_session();
+	snprintf(meta.session, sizeof meta.session, "%s", session.id);
+	make_env(&env, &given);
+	make_job(&cmd, &env);
+	/* The job's lock is held: nobody publishes or ends the session. */
+	io_drop(&session.gatefd);
+	fd = start_job();
+	if (read_byte(fd, START_MS) != 1)
+		not_started();
+	if (yield_ms > 0)
+		read_byte(fd, yield_ms);
+	if (job_reply(&job, &(struct reply){ .cursor = true }, &reply, NULL) ==
+	    -1)
+		answer_sys("unable to read job %s", job.id);
+	puts(reply.data);
+	stdout_done();
+	return EXIT_OK;
+}

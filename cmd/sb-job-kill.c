@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sb-job-kill: end all processes of a job for certain, or signal them. Shape:
+ * sink.
+ *
+ *   1. Without -s ask the job's process to cancel: TERM, and 100 ms later a
+ *      kill that nothing can outrun. This also ends what a command that is
+ *      over left in the background.
+ *   2. Wait until the job is over, or its process gone.
+ *
+ * With -s each process of the job gets the signal, and that is all.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "io.h"
+#include "job.h"
+#include "jobctl.h"
+#include "jobend.h"
+#include "num.h"
+
+static const char usage[] = "sb-job-kill [-s signal] [-t ms] job";
+
+static int
+parse_signal(const char *s)
+{
+	uint64_t n;
+
+	if (num_dec(s, 1, 64, &n))
+		return (int)n;
+	if (strncmp(s, "SIG", 3) == 0)
+		s += 3;
+	for (int sig = 1; sig < NSIG; sig++) {
+		const char *name = sigabbrev_np(sig);
+
+		if (name && strcmp(name, s) == 0)
+			return sig;
+	}
+	die(EXIT_USAGE, "not a signal: %s", s);
+}
+
+/* The process of the job lets go of us when nobody is left. */
+static int
+wait_gone(int sock, int ms)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	int rc;
+
+	do
+		rc = poll(&p, 1, ms);
+	while (rc == -1 && errno == EINTR);
+	if (rc == 0)
+		errno = ETIMEDOUT;
+	return rc == 1 ? 0 : -1;
+}
+
+int
+main(int argc, char **argv)
+{
+	char word[JOBCTL_ANSWER], number[16];
+	enum job_state state;
+	uint64_t ms = 10000;
+	int opt, sig = 0, sock, rc;
+	struct job j;
+
+	err_init();
+	while ((opt = getopt(argc, argv, "+s:t:h")) != -1) {
+		if (opt == 's')
+			sig = parse_signal(optarg);
+		else if (opt == 't' && num_dec(optarg, 0, INT32_MAX, &ms))
+			continue;
+		else if (opt == 'h')
+			usage_help(usage);
+		else
+			usage_die(usage);
+	}
+	if (optind + 1 != argc)
+		usage_die(usage);
+	if (job_open(&j, argv[optind]) == -1) {
+		if (errno == ENOENT || errno == EINVAL)
+			die(EXIT_NO, "no such job: %s", argv[optind]);
+		die_sys("unable to open job %s", argv[optind]);
+	}
+	if (job_state(&j, &state) == -1)
+		die_sys("unable to look at job %s", j.id);
+	if (state == JOB_DEAD && job_settle(&j) == -1)
+		die_sys("unable to settle job %s", j.id);
+	sock = jobctl_connect(j.dirfd);
+	if (sock == -1) {
+		if (errno == ENOENT || errno == ECONNREFUSED)
+			return EXIT_OK; /* nothing runs */
+		die_sys("unable to reach the process of job %s", j.id);
+	}
+	snprintf(number, sizeof number, "%d", sig);
+	rc = sig != 0 ? jobctl_ask(sock, JOBCTL_SIGNAL, number, strlen(number),
+			    word, (int)ms)
+		      : jobctl_ask(sock, JOBCTL_CANCEL, NULL, 0, word, (int)ms);
+	if (rc == -1 && errno != EPIPE)
+		die_sys("unable to ask the process of job %s", j.id);
+	if (sig != 0)
+		return EXIT_OK;
+	rc = state == JOB_OVER ? wait_gone(sock, (int)ms)
+			       : job_wait(&j, (int)ms);
+	if (rc == -1 && errno == ETIMEDOUT)
+		die(EXIT_TIMEOUT, "job %s does not end", j.id);
+	if (rc == -1)
+		die_sys("unable to wait for job %s", j.id);
+	return EXIT_OK;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sb-job-wait: wait for the end of a job. Shape: source; prints the answer of
+ * sb-exec.
+ *
+ * We wait for the job's lock, which its process holds until everything is
+ * written, also if it is killed.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "buf.h"
+#include "err.h"
+#include "io.h"
+#include "job.h"
+#include "jobreply.h"
+#include "lock.h"
+#include "num.h"
+
+static const char usage[] = "sb-job-wait [-t ms] job";
+
+int
+main(int argc, char **argv)
+{
+	struct buf b = BUF_INIT;
+	enum job_state state;
+	uint64_t ms = 0;
+	bool limited = false;
+	struct job j;
+	int opt;
+
+	err_init();
+	while ((opt = getopt(argc, argv, "+t:h")) != -1) {
+		if (opt == 't' && num_dec(optarg, 0, INT32_MAX, &ms))
+			limited = true;
+		else if (opt == 'h')
+			usage_help(usage);
+		else
+			usage_die(usage);
+	}
+	if (optind + 1 != argc)
+		usage_die(usage);
+	if (job_open(&j, argv[optind]) == -1) {
+		if (errno == ENOENT || errno == EINVAL)
+			answer_error(EXIT_NO, KIND_FAILED, NULL,
+			    "command not found: %s", argv[optind]);
+		answer_sys("unable to open job %s", argv[optind]);
+	}
+	if (job_wait(&j, limited ? (int)ms : LOCK_FOREVER) == -1 &&
+	    errno != ETIMEDOUT)
+		answer_sys("unable to wait for job %s", j.id);
+	if (job_reply(&j, &(struct reply){ .cursor = true, .id = true }, &b,
+		&state) == -1)
+		answer_sys("unable to read job %s", j.id);
+	puts(b.data);
+	stdout_done();
+	return state == JOB_OVER ? EXIT_OK : EXIT_TIMEOUT;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sb-pty-feed: give a running command input, the end of input, or another
+ * size of its window. Shape: sink; prints one JSON object.
+ *
+ *   1. An input of just U+0003 or U+0004 ends the command (unless -k): the
+ *      key goes to the terminal, then its processes get TERM, then KILL.
+ *   2. All else goes to its terminal, or pipe, as it comes, in pieces that the
+ *      job's process acknowledges when they are written; the order of two
+ *      feeders is that of their pieces.
+ *   3. Wait for the end of the command, as long as the caller wants.
+ *   4. Answer as sb-exec does.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "buf.h"
+#include "err.h"
+#include "io.h"
+#include "job.h"
+#include "jobctl.h"
+#include "jobreply.h"
+#include "num.h"
+#include "out.h"
+
+static const char usage[] = "sb-pty-feed [-Ek] [-w colsxrows] [-y ms] job";
+
+enum {
+	CANCEL_MS = 1000,
+	ANSWER_MS = 300000, /* others may feed before us */
+	WINDOW_MAX = 1000
+};
+
+static struct job job;
+static int sock = -1;
+
+__attribute__((noreturn)) static void
+refuse_over(void)
+{
+	struct buf d = BUF_INIT;
+	struct job_end e;
+
+	if (job_end_read(&job, "status", &e) == 0 && e.failed) {
+		out_str(&d, "command_session_id", job.id);
+		answer_error(EXIT_CONFLICT, KIND_FAILED, &d,
+		    "command finalization failed for %s", job.id);
+	}
+	answer_error(EXIT_CONFLICT, KIND_FAILED, NULL,
+	    "command already completed: %s", job.id);
+}
+
+/* False: it ended before it heard us. */
+static bool
+ask(enum jobctl_op op, const void *p, size_t n)
+{
+	char word[JOBCTL_ANSWER];
+
+	if (jobctl_ask(sock, op, p, n, word, ANSWER_MS) == -1) {
+		if (errno == EPIPE || errno == ECONNRESET)
+			return false;
+		answer_sys("unable to ask the process of %s", job.id);
+	}
+	if (strcmp(word, JOBCTL_OK) == 0)
+		return true;
+	if (strcmp(word, JOBCTL_OVER) == 0)
+		return false;
+	if (strcmp(word, JOBCTL_STUCK) == 0)
+		answer_error(EXIT_TIMEOUT, KIND_FAILED, NULL,
+		    "command io failed for %s: stdin_backpressure: consumer "
+		    "is not draining its stdin",
+		    job.id);
+	answer_error(EXIT_CONFLICT, KIND_FAILED, NULL,
+	    op == JOBCTL_SIZE      ? "%s has no terminal"
+		: op == JOBCTL_EOF ? "%s reads single keystrokes: there is no "
+				     "end of input now"
+				   : "%s takes no input",
+	    job.id);
+}
+
+/* At least one byte; true when it was a lone key that cancelled. */
+static bool
+feed(bool keys, bool may_be_empty)
+{
+	static char piece[JOBCTL_MAX];
+	bool first = true;
+	ssize_t n;
+
+	for (;;) {
+		/* What is there, not a full piece: somebody may type. */
+		n = first ? io_read_all(STDIN_FILENO, piece, 2)
+			  : io_read_some(STDIN_FILENO, piece, sizeof piece);
+		if (n == -1)
+			die_sys("unable to read standard input");
+		if (n == 0)
+			break;
+		if (first && n == 1 && !keys &&
+		    (*piece == '\003' || *piece == '\004')) {
+			if (!ask(JOBCTL_CANCEL, piece, 1))
+				refuse_over();
+			return true;
+		}
+		if (!ask(JOBCTL_DATA, piece, (size_t)n))
+			refuse_over();
+		first = false;
+	}
+	if (first && !may_be_empty)
+		answer_error(
+		    EXIT_USAGE, KIND_INVALID, NULL, "stdin must be non-empty");
+	return false;
+}
+
+static bool
+parse_window(const char *s, char *out, size_t size)
+{
+	uint64_t rows, cols;
+	char *copy = strdup(s), *x;
+	bool good = false;
+
+	if (!copy)
+		die(EXIT_SYS, "out of memory");
+	x = strchr(copy, 'x');
+	if (x) {
+		*x = '\0';
+		good = num_dec(copy, 1, WINDOW_MAX, &cols) &&
+		    num_dec(x + 1, 1, WINDOW_MAX, &rows);
+	}
+	if (good)
+		snprintf(out, size, "%u %u", (unsigned)rows, (unsigned)cols);
+	free(copy);
+	return good;
+}
+
+int
+main(int argc, char **argv)
+{
+	bool end = false, keys = false, cancelled = false;
+	char size[32] = "";
+	uint64_t ms = 1000;
+	struct buf b = BUF_INIT;
+	enum job_state state;
+	int opt;
+
+	err_init();
+	while ((opt = getopt(argc, argv, "+Ekw:y:h")) != -1) {
+		if (opt == 'E')
+			end = true;
+		else if (opt == 'k')
+			keys = true;
+		else if (opt == 'w' && parse_window(optarg, size, sizeof size))
+			continue;
+		else if (opt == 'y' && num_dec(optarg, 0, INT32_MAX, &ms))
+			continue;
+		else if (opt == 'h')
+			usage_help(usage);
+		else
+			usage_die(usage);
+	}
+	if (optind + 1 != argc)
+		usage_die(usage);
+	if (job_open(&job, argv[optind]) == -1) {
+		if (errno == ENOENT || errno == EINVAL)
+			answer_error(EXIT_NO, KIND_FAILED, NULL,
+			    "command not found: %s", argv[optind]);
+		answer_sys("unable to open job %s", argv[optind]);
+	}
+	if (job_state(&job, &state) == -1)
+		answer_sys("unable to look at job %s", job.id);
+	if (state != JOB_RUNS)
+		refuse_over();
+	sock = jobctl_connect(job.dirfd);
+	if (sock == -1)
+		refuse_over();
+	if (*size && !ask(JOBCTL_SIZE, size, strlen(size)))
+		refuse_over();
+	/* To change the size is enough to do. */
+	if (!*size || end)
+		cancelled = feed(keys, end);
+	if (end && !cancelled && !ask(JOBCTL_EOF, NULL, 0))
+		refuse_over();
+	if (cancelled)
+		ms = CANCEL_MS;
+	if (ms > 0 && job_wait(&job, (int)ms) == -1 && errno != ETIMEDOUT)
+		answer_sys("unable to wait for job %s", job.id);
+	if (job_reply(&job, &(struct reply){ .cursor = true, .id = true }, &b,
+		NULL) == -1)
+		answer_sys("unable to read job %s", job.id);
+	puts(b.data);
+	stdout_done();
+	return EXIT_OK;
+}

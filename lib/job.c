@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: MIT */
+#include "job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "io.h"
+#include "lock.h"
+#include "num.h"
+#include "out.h"
+#include "stage.h"
+#include "store.h"
+
+enum {
+	META_BYTES = 4096,
+	LAST_BYTES = 21 /* a number of 20 digits and a newline */
+};
+
+static const char prefix[] = JOB_PREFIX;
+
+uint64_t
+job_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+int
+job_open_all(void)
+{
+	int store = store_open(), fd;
+
+	if (mkdirat(store, "jobs", 0700) == -1 && errno != EEXIST)
+		die_sys("unable to make %s/jobs", store_path());
+	fd = path_open(store, "jobs", O_RDONLY | O_DIRECTORY, 0);
+	if (fd == -1)
+		die_sys("unable to open %s/jobs", store_path());
+	io_drop(&store);
+	return fd;
+}
+
+/* The number of a job's id. */
+static bool
+number(const char *id, uint64_t *n)
+{
+	const size_t len = sizeof prefix - 1;
+
+	return strncmp(id, prefix, len) == 0 && id[len] != '0' &&
+	    num_dec(id + len, 1, UINT64_MAX, n);
+}
+
+int
+job_open(struct job *j, const char *id)
+{
+	uint64_t n;
+
+	*j = (struct job)JOB_INIT;
+	if (!id_is_valid(id) || !number(id, &n)) {
+		errno = EINVAL;
+		return -1;
+	}
+	memcpy(j->id, id, strlen(id) + 1);
+	j->jobsfd = job_open_all();
+	j->dirfd = path_open(j->jobsfd, id, O_RDONLY | O_DIRECTORY, 0);
+	if (j->dirfd == -1)
+		io_drop(&j->jobsfd);
+	return j->dirfd == -1 ? -1 : 0;
+}
+
+void
+job_close(struct job *j)
+{
+	io_drop(&j->lockfd);
+	io_drop(&j->dirfd);
+	io_drop(&j->jobsfd);
+}
+
+/* ---- lines "key value" ---- */
+
+/* The value of key, in a copy that the caller frees; NULL without one. */
+static char *
+value_of(const struct buf *text, const char *key)
+{
+	const size_t len = strlen(key);
+	const char *at = buf_str(text);
+
+	while (*at != '\0') {
+		size_t n = strcspn(at, "\n");
+
+		if (n > len && at[len] == ' ' && memcmp(at, key, len) == 0) {
+			char *copy = strndup(at + len + 1, n - len - 1);
+
+			if (!copy)
+				die(EXIT_SYS, "out of memory");
+			return copy;
+		}
+		at += n + (at[n] == '\n');
+	}
+	return NULL;
+}
+
+static bool
+number_of(const struct buf *text, const char *key, uint64_t *out)
+{
+	char *v = value_of(text, key);
+	bool good = v && num_dec(v, 0, UINT64_MAX, out);
+
+	free(v);
+	return good;
+}
+
+static bool
+word_of(const struct buf *text, const char *key, char *out, size_t n)
+{
+	char *v = value_of(text, key);
+	bool good = v && strlen(v) < n;
+
+	if (good)
+		memcpy(out, v, strlen(v) + 1);
+	free(v);
+	return good;
+}
+
+static bool
+has(const struct buf *text, const char *key)
+{
+	char *v = value_of(text, key);
+
+	free(v);
+	return v != NULL;
+}
+
+/* ---- meta, session ---- */
+
+static void
+meta_format(const struct job_meta *m, struct buf *b)
+{
+	buf_addf(b, "start %" PRIu64 "\n", m->start);
+	if (m->limited)
+		buf_addf(b, "timeout_ms %" PRIu64 "\n", m->timeout_ms);
+	buf_addf(b, "mode %s\n", m->pty ? "pty" : "pipe");
+	buf_addf(b, "rows %u\ncols %u\n", m->rows, m->cols);
+	buf_addf(b, "auto %d\ninput %d\n", m->automatic, m->input);
+	buf_addf(b, "keep %" PRIu64 "\nterm %s\n", m->keep, m->term);
+}
+
+static int
+read_lines(const struct job *j, const char *file, struct buf *b)
+{
+	return io_read_file_at(j->dirfd, file, b, META_BYTES);
+}
+
+int
+job_meta_read(const struct job *j, struct job_meta *m)
+{
+	struct buf b = BUF_INIT, s = BUF_INIT;
+	uint64_t rows, cols, automatic, input;
+	char mode[8];
+	int rc = -1;
+
+	*m = (struct job_meta){ .start = 0 };
+	if (read_lines(j, "meta", &b) == -1 ||
+	    read_lines(j, "session", &s) == -1)
+		goto out;
+	errno = EINVAL;
+	if (s.len < 2 || s.len > ID_MAX + 1 || s.data[s.len - 1] != '\n')
+		goto out;
+	memcpy(m->session, s.data, s.len - 1);
+	if (!id_is_valid(m->session) || !number_of(&b, "start", &m->start) ||
+	    !word_of(&b, "mode", mode, sizeof mode) ||
+	    !number_of(&b, "rows", &rows) || !number_of(&b, "cols", &cols) ||
+	    !number_of(&b, "auto", &automatic) ||
+	    !number_of(&b, "input", &input) ||
+	    !number_of(&b, "keep", &m->keep) ||
+	    !word_of(&b, "term", m->term, sizeof m->term) || rows > 65535 ||
+	    cols > 65535)
+		goto out;
+	m->limited = number_of(&b, "timeout_ms", &m->timeout_ms);
+	m->pty = strcmp(mode, "pty") == 0;
+	m->rows = (unsigned)rows;
+	m->cols = (unsigned)cols;
+	m->automatic = automatic != 0;
+	m->input = input != 0;
+	rc = 0;
+out:
+	buf_release(&b);
+	buf_release(&s);
+	return rc;
+}
+
+/* ---- ended, status ---- */
+
+int
+job_end_read(const struct job *j, const char *file, struct job_end *e)
+{
+	struct buf b = BUF_INIT;
+	char code[16];
+	int rc = -1;
+
+	*e = (struct job_end){ .code = 0 };
+	if (read_lines(j, file, &b) == -1)
+		goto out;
+	errno = EINVAL;
+	if (!word_of(&b, "status", e->status, sizeof e->status) ||
+	    !number_of(&b, "total_ns", &e->total_ns) ||
+	    !number_of(&b, "wall_ns", &e->wall_ns) ||
+	    !number_of(&b, "background", &e->background))
+		goto out;
+	e->has_code = word_of(&b, "exit_code", code, sizeof code);
+	if (e->has_code)
+		e->code = (int)strtol(code, NULL, 10);
+	word_of(&b, "note", e->note, sizeof e->note);
+	e->rejected = word_of(&b, "publish_reject_class", e->reject_class,
+	    sizeof e->reject_class);
+	e->failed = word_of(&b, "finalization_failure_class", e->failure_class,
+	    sizeof e->failure_class);
+	e->parked = has(&b, "parked");
+	rc = 0;
+out:
+	buf_release(&b);
+	return rc;
+}
+
+int
+job_end_write(const struct job *j, const char *file, const struct job_end *e)
+{
+	struct buf b = BUF_INIT;
+	int rc;
+
+	buf_addf(&b, "status %s\n", e->status);
+	if (e->has_code)
+		buf_addf(&b, "exit_code %d\n", e->code);
+	buf_addf(&b, "total_ns %" PRIu64 "\nwall_ns %" PRIu64 "\n", e->total_ns,
+	    e->wall_ns);
+	buf_addf(&b, "background %" PRIu64 "\n", e->background);
+	if (*e->note)
+		buf_addf(&b, "note %s\n", e->note);
+	if (e->rejected)
+		buf_addf(&b, "publish_reject_class %s\n", e->reject_class);
+	if (e->failed)
+		buf_addf(
+		    &b, "finalization_failure_class %s\n", e->failure_class);
+	if (e->parked)
+		buf_adds(&b, "parked 1\n");
+	rc = stage_file_nosync(j->dirfd, file, b.data, b.len, 0600);
+	buf_release(&b);
+	return rc;
+}
+
+/* ---- all of them ---- */
+
+static int
+by_number(const void *a, const void *b)
+{
+	const char *const *x = a, *const *y = b;
+	size_t n = strlen(*x), m = strlen(*y);
+
+	return n != m ? (n > m) - (n < m) : strcmp(*x, *y);
+}
+
+static int
+list_in(int jobsfd, struct names *out)
+{
+	struct names all = NAMES_INIT;
+	uint64_t n;
+
+	if (names_read(jobsfd, &all) == -1)
+		return -1;
+	for (size_t i = 0; i < all.n; i++)
+		if (number(all.name[i], &n))
+			names_add(out, all.name[i]);
+	names_release(&all);
+	if (out->n > 1)
+		qsort(out->name, out->n, sizeof *out->name, by_number);
+	return 0;
+}
+
+int
+job_list(struct names *out)
+{
+	int fd = job_open_all();
+	int rc = list_in(fd, out);
+
+	io_drop(&fd);
+	return rc;
+}
+
+static bool
+exists(int dirfd, const char *file)
+{
+	struct stat st;
+
+	return path_lstat(dirfd, file, &st) == 0;
+}
+
+int
+job_state(const struct job *j, enum job_state *state)
+{
+	int held;
+
+	/* The lock first: whoever lets go of it has written status. */
+	held = lock_is_held(j->dirfd, "lock");
+	if (held == -1)
+		return -1;
+	if (exists(j->dirfd, "status"))
+		*state = JOB_OVER;
+	else if (!held)
+		*state = JOB_DEAD;
+	else
+		*state = exists(j->dirfd, "ended") ? JOB_ENDING : JOB_RUNS;
+	return 0;
+}
+
+static int
+active_in(int jobsfd, const char *id, bool *active)
+{
+	struct job j = JOB_INIT;
+	char status[ID_MAX + 8];
+	enum job_state state;
+	int rc = 0;
+
+	*active = false;
+	/* Most are over: told without opening them. */
+	snprintf(status, sizeof status, "%s/status", id);
+	if (exists(jobsfd, status))
+		return 0;
+	j.dirfd = path_open(jobsfd, id, O_RDONLY | O_DIRECTORY, 0);
+	if (j.dirfd == -1)
+		return errno == ENOENT ? 0 : -1;
+	if (!exists(j.dirfd, "ended") && !exists(j.dirfd, "status")) {
+		rc = job_state(&j, &state);
+		*active = rc == 0 && state == JOB_RUNS;
+	}
+	io_drop(&j.dirfd);
+	return rc;
+}
+
+static int
+is_of_session(int jobsfd, const char *id, const char *session)
+{
+	struct buf b = BUF_INIT;
+	char path[ID_MAX + 9];
+	int rc = -1;
+
+	snprintf(path, sizeof path, "%s/session", id);
+	if (io_read_file_at(jobsfd, path, &b, ID_MAX + 1) == 0)
+		rc = b.len == strlen(session) + 1 &&
+		    memcmp(b.data, session, b.len - 1) == 0;
+	else if (errno == ENOENT)
+		rc = 0;
+	buf_release(&b);
+	return rc;
+}
+
+int
+job_active(const char *session, const char *except, struct names *out)
+{
+	struct names all = NAMES_INIT;
+	int fd = job_open_all(), rc = list_in(fd, &all);
+
+	for (size_t i = 0; i < all.n && rc == 0; i++) {
+		const char *id = all.name[i];
+		bool active;
+
+		if (except && strcmp(id, except) == 0)
+			continue;
+		rc = active_in(fd, id, &active);
+		if (rc == 0 && active && session) {
+			rc = is_of_session(fd, id, session);
+			active = rc == 1;
+			rc = rc == -1 ? -1 : 0;
+		}
+		if (rc == 0 && active)
+			names_add(out, id);
+	}
+	names_release(&all);
+	io_drop(&fd);
+	return rc;
+}
+
+void
+job_active_words(struct buf *b, const struct names *active)
+{
+	for (size_t i = 0; i < active->n; i++)
+		buf_addf(b, "%s%s", i > 0 ? " " : "", active->name[i]);
+}
+
+void
+job_active_error(struct buf *b, const char *session, const struct names *active)
+{
+	buf_addc(b, '{');
+	out_key(b, "error");
+	buf_addc(b, '{');
+	out_str(b, "kind", "operation_failed");
+	out_str(b, "message", "workspace session has active command sessions");
+	out_key(b, "details");
+	buf_addc(b, '{');
+	out_str(b, "workspace_session_id", session);
+	out_key(b, "active_command_session_ids");
+	buf_addc(b, '[');
+	for (size_t i = 0; i < active->n; i++) {
+		if (i > 0)
+			buf_addc(b, ',');
+		out_string(b, active->name[i], strlen(active->name[i]));
+	}
+	buf_adds(b, "]}}}");
+}
+
+/* ---- making one ---- */
+
+/* Under the lock of .last: what is over and too old goes. */
+static int
+make_room(int jobsfd, const struct names *all, uint64_t max_active)
+{
+	uint64_t nactive = 0;
+	size_t over = 0, seen = 0;
+	bool *is_over = calloc(all->n > 0 ? all->n : 1, sizeof *is_over);
+	int rc = 0;
+
+	if (!is_over)
+		die(EXIT_SYS, "out of memory");
+	for (size_t i = 0; i < all->n && rc == 0; i++) {
+		char status[ID_MAX + 8];
+		bool active = false;
+
+		snprintf(status, sizeof status, "%s/status", all->name[i]);
+		is_over[i] = exists(jobsfd, status);
+		over += is_over[i];
+		if (!is_over[i])
+			rc = active_in(jobsfd, all->name[i], &active);
+		nactive += active;
+	}
+	if (rc == 0 && nactive >= max_active) {
+		errno = EBUSY;
+		rc = -1;
+	}
+	for (size_t i = 0; i < all->n && rc == 0; i++) {
+		if (!is_over[i] || over - seen <= JOBS_KEPT)
+			continue;
+		seen++;
+		rc = path_rm_tree(jobsfd, all->name[i]);
+	}
+	free(is_over);
+	return rc;
+}
+
+/* The number after the highest that was ever given, written down. */
+static int
+next_number(int lastfd, const struct names *all, uint64_t *out)
+{
+	char text[LAST_BYTES + 1] = "";
+	uint64_t last = 0, n;
+	ssize_t got = pread(lastfd, text, LAST_BYTES, 0);
+
+	if (got == -1)
+		return -1;
+	text[strcspn(text, "\n")] = '\0';
+	if (got > 0 && !num_dec(text, 0, UINT64_MAX - 1, &last)) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (all->n > 0 && number(all->name[all->n - 1], &n) && n > last)
+		last = n;
+	*out = last + 1;
+	/* One sector: a crash leaves the old number or the new one. */
+	snprintf(text, sizeof text, "%020" PRIu64 "\n", *out);
+	if (pwrite(lastfd, text, LAST_BYTES, 0) != LAST_BYTES)
+		return -1;
+	return fdatasync(lastfd);
+}
+
+static int
+put(int dirfd, const char *name, const void *p, size_t n)
+{
+	int fd = openat(dirfd, name,
+	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int rc = fd == -1 ? -1 : io_write_all(fd, p, n);
+
+	io_drop(&fd);
+	return rc;
+}
+
+static int
+fill(struct job *j, const struct job_meta *meta, const struct buf *cmd,
+    const struct buf *env)
+{
+	struct buf m = BUF_INIT, s = BUF_INIT;
+	int rc = -1;
+
+	meta_format(meta, &m);
+	buf_addf(&s, "%s\n", meta->session);
+	j->lockfd = lock_take(j->dirfd, "lock", true, 0);
+	if (j->lockfd != -1 && put(j->dirfd, "session", s.data, s.len) == 0 &&
+	    put(j->dirfd, "meta", m.data, m.len) == 0 &&
+	    put(j->dirfd, "cmd", cmd->data, cmd->len) == 0)
+		rc = put(j->dirfd, "env", env->data, env->len);
+	buf_release(&m);
+	buf_release(&s);
+	return rc;
+}
+
+/* Built aside under one name: whoever has the lock of .last builds. */
+static int
+build(struct job *j, const struct job_meta *meta, const struct buf *cmd,
+    const struct buf *env)
+{
+	static const char aside[] = ".new";
+
+	if (path_rm_tree(j->jobsfd, aside) == -1 ||
+	    mkdirat(j->jobsfd, aside, 0700) == -1)
+		return -1;
+	j->dirfd = path_open(j->jobsfd, aside, O_RDONLY | O_DIRECTORY, 0);
+	if (j->dirfd == -1 || fill(j, meta, cmd, env) == -1)
+		return -1;
+	return renameat(j->jobsfd, aside, j->jobsfd, j->id);
+}
+
+int
+job_new(struct job *j, const struct job_meta *meta, const struct buf *cmd,
+    const struct buf *env, uint64_t max_active)
+{
+	struct names all = NAMES_INIT;
+	uint64_t n;
+	int last, err, rc = -1;
+
+	*j = (struct job)JOB_INIT;
+	j->jobsfd = job_open_all();
+	last = lock_take(j->jobsfd, ".last", true, JOB_LOCK_MS);
+	if (last == -1 || list_in(j->jobsfd, &all) == -1 ||
+	    make_room(j->jobsfd, &all, max_active) == -1 ||
+	    next_number(last, &all, &n) == -1)
+		goto out;
+	snprintf(j->id, sizeof j->id, JOB_PREFIX "%" PRIu64, n);
+	rc = build(j, meta, cmd, env);
+out:
+	err = errno;
+	io_drop(&last);
+	names_release(&all);
+	if (rc == -1)
+		job_close(j);
+	errno = err;
+	return rc;
+}
+
+void
+job_remove(struct job *j)
+{
+	path_rm_tree(j->jobsfd, j->id);
+}
+
+int
+job_wait(const struct job *j, int ms)
+{
+	int fd = openat(j->dirfd, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	int rc;
+
+	if (fd == -1)
+		return errno == ENOENT ? 0 : -1;
+	rc = lock_fd(fd, false, ms);
+	if (rc == -1 && errno == EAGAIN)
+		errno = ETIMEDOUT;
+	io_drop(&fd);
+	return rc;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jobs: directories jobs/ID of the store, sb-store(5). A job is active while
+ * its lock is held and its shell has not ended; it is over when the file
+ * status is there. A job whose lock is free and that has no status was left
+ * behind by a process that was killed: job_settle.
+ */
+#ifndef SB_JOB_H
+#define SB_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "buf.h"
+#include "path.h"
+
+#define JOB_PREFIX "namespace_execution_"
+
+enum {
+	JOBS_KEPT = 512, /* that are over */
+	JOB_LOCK_MS = 30000,
+	TERM_MAX = 64
+};
+
+struct job {
+	char id[ID_MAX + 1];
+	int jobsfd; /* the directory jobs */
+	int dirfd; /* jobs/ID */
+	int lockfd; /* the lock, for who made or settles it, or -1 */
+};
+
+#define JOB_INIT { .jobsfd = -1, .dirfd = -1, .lockfd = -1 }
+
+/* What is known from the beginning: the files session and meta. */
+struct job_meta {
+	char session[ID_MAX + 1];
+	uint64_t start; /* CLOCK_REALTIME, ns */
+	bool limited; /* timeout_ms counts */
+	uint64_t timeout_ms;
+	bool pty;
+	unsigned rows, cols; /* the first size of the window */
+	bool automatic; /* it made its session */
+	bool input; /* without a terminal: stdin is fed */
+	uint64_t keep; /* bytes of output that are kept */
+	char term[TERM_MAX + 1];
+};
+
+/* How it ended: written into the file ended when the shell has, and into
+ * status when all is done. */
+struct job_end {
+	char status[16]; /* ok, error, timed_out, cancelled */
+	bool has_code;
+	int code;
+	uint64_t total_ns; /* from start to the end of the shell */
+	uint64_t wall_ns; /* to the end of finalisation */
+	uint64_t background; /* processes that were left */
+	char note[512]; /* "" or what went wrong, one line */
+	/* Of the session that it finalised: */
+	bool rejected; /* publish_reject says why */
+	char reject_class[64];
+	bool failed;
+	char failure_class[80];
+	bool parked; /* kept, without processes */
+};
+
+/* Directory jobs of the store, made if missing. Ends the program as
+ * store.h does. */
+int job_open_all(void);
+
+/* ENOENT: no such job. EINVAL: not an id of a job. */
+int job_open(struct job *j, const char *id);
+void job_close(struct job *j);
+
+/*
+ * Makes a job with meta and its lock held, and the files cmd (fields that
+ * each end in NUL: the directory to run in, or nothing, and the words) and
+ * env (NAME=VALUE, each ends in NUL). Its number is the next of jobs/.last,
+ * synced. Removes the oldest that are over, beyond JOBS_KEPT. EBUSY: max_active
+ * jobs are active.
+ */
+int job_new(struct job *j, const struct job_meta *meta, const struct buf *cmd,
+    const struct buf *env, uint64_t max_active);
+
+/* Removes one that never ran. */
+void job_remove(struct job *j);
+
+/* EINVAL for a damaged file. */
+int job_meta_read(const struct job *j, struct job_meta *m);
+
+enum job_state {
+	JOB_RUNS,
+	JOB_ENDING, /* the shell has ended, its session is finalised */
+	JOB_OVER,
+	JOB_DEAD /* no process, no status */
+};
+
+/* -1 with errno. */
+int job_state(const struct job *j, enum job_state *state);
+
+/* file: "ended" or "status". ENOENT while there is none. */
+int job_end_read(const struct job *j, const char *file, struct job_end *e);
+int job_end_write(
+    const struct job *j, const char *file, const struct job_end *e);
+
+/*
+ * Waits until the job's process lets go of the lock. ms: as in lock.h. -1 with
+ * ETIMEDOUT.
+ */
+int job_wait(const struct job *j, int ms);
+
+/*
+ * Ids of the active jobs of a session (NULL: of all), oldest first; except, if
+ * not NULL, is left out. With the session's gate held exclusively none can
+ * come. Caller releases.
+ */
+int job_active(const char *session, const char *except, struct names *out);
+
+/* All jobs, oldest first. */
+int job_list(struct names *out);
+
+/* The object {"error":…} of a session that has active jobs. */
+void job_active_error(
+    struct buf *b, const char *session, const struct names *active);
+
+/* Appends ids with blanks between them, for people. */
+void job_active_words(struct buf *b, const struct names *active);
+
+uint64_t job_now(void); /* CLOCK_REALTIME, ns */
+
+#endif

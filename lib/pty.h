@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Terminals, pty(7), of the mount namespace that we are in, and handing
+ * descriptors to another process, unix(7).
+ */
+#ifndef SB_PTY_H
+#define SB_PTY_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * Opens a new terminal of the private /dev/pts: master (not blocking) and
+ * slave, both close-on-exec, neither made the controlling terminal.
+ */
+int pty_open(int *master, int *slave, unsigned rows, unsigned cols);
+
+/* Sets the window size; the foreground processes get WINCH. */
+int pty_resize(int master, unsigned rows, unsigned cols);
+
+/* Makes us the leader of a new session that the terminal controls. */
+int pty_lead(int slave);
+
+/* Makes us a process group of our own, the one in the foreground. */
+int pty_foreground(int slave);
+
+/*
+ * The character that ends the input, 0 to 255; -1 when there is none at the
+ * moment: a program reads single keystrokes.
+ */
+int pty_eof_char(int master);
+
+/* One message of n bytes and nfds (at most 4) descriptors over a socket. */
+int fds_send(int sock, const void *p, size_t n, const int *fds, size_t nfds);
+
+/*
+ * The other end: at most n bytes, at most nfds descriptors; those that did
+ * not come are -1. Returns the number of bytes, 0 at the end, -1 with errno.
+ */
+ssize_t fds_recv(int sock, void *p, size_t n, int *fds, size_t nfds);
+
+#endif

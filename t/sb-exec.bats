@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016 # what is quoted is for another shell
+# shellcheck disable=SC2154 # bats sets it
+bats_require_minimum_version 1.5.0
+load lib
+
+# What a command does in a session is in flow-exec.bats.
+start() {
+	need overlay userns jq
+	mkdir -p ws; echo base >ws/f
+	make_store
+	s=$(sb-session-new)
+}
+
+@test "options that are none, or out of bounds, are 100" {
+	make_store
+	for o in "-w 0x1" "-w 120" "-w 1001x1" "-T a/b" "-t x" "-t -1" "-y x" "-I -i f"; do
+		# shellcheck disable=SC2086 # option and value
+		run -100 --separate-stderr sb-exec $o true
+		has "$stderr" usage
+	done
+	run -100 sb-exec
+	run -100 sb-exec -s x
+	run -100 sb-exec -e nothing true
+}
+
+@test "a missing store is 111, a damaged configuration 100" {
+	SB_STORE=$T/no run -111 sb-exec -s x true
+	make_store
+	echo 'runtime.command.max_active 0' >"$SB_STORE/conf"
+	run -100 --separate-stderr sb-exec true
+	has "$stderr" max_active
+}
+
+@test "an empty id of a session is none: one is made" {
+	start
+	is "$(sb-exec -s '' -y 60000 'echo $SB_SESSION' 3>&- | jq -r '.output == .workspace_session_id and .output != "'"$s"'"')" true
+}
+
+@test "the answer to a full device or a closed output is 111, and the job is there" {
+	start
+	run -111 bash -c 'sb-exec -s "$1" true >/dev/full' - "$s"
+	run -111 bash -c 'sb-exec -s "$1" true >&-' - "$s"
+	is "$(sb-job-ls | grep -c .)" 2
+}
+
+@test "a parked session is revived" {
+	start
+	sb-run "$s" sh -c 'echo w >w'
+	sb-ns-kill "$s"
+	is "$(sb-exec -s "$s" -y 60000 'cat w' 3>&- | jq -r .output)" w
+}
+
+@test "a session that is being published is waited for, one that ends meanwhile is none" {
+	start
+	mkfifo go
+	sb-session-gate -x "$s" sh -c 'echo in >in; read x <go' 3>&- &
+	eventually [ -s in ]
+	sb-exec -s "$s" -y 60000 true >out 3>&- &
+	echo >go
+	wait
+	is "$(jq -r .status out)" ok
+}
+
+@test "killed it leaves a job that goes on" {
+	start
+	sb-exec -s "$s" -y 60000 'echo ready >r; read x; echo $x >done' >out 3>&- &
+	eventually [ -s "$SB_STORE/workspace/$s/upper/r" ]
+	kill -KILL $!
+	wait $! || :
+	echo text | sb-pty-feed -y 60000 namespace_execution_1 >out 3>&-
+	is "$(cat "$SB_STORE/workspace/$s/upper/done")" text
+}
+
+@test "killed at any step it leaves nothing that hinders: the next job runs, the session ends" {
+	need strace
+	start
+	sb-exec -s "$s" true >out 3>&-
+	for call in openat mkdirat renameat pwrite64 fdatasync; do
+		n=$(FOLLOW='' count_calls $call sb-exec -s "$s" -y 60000 true)
+		for ((i = 1; i <= n; i++)); do
+			FOLLOW='' kill_at $call $i sb-exec -s "$s" -y 60000 true >out 3>&- || :
+		done
+		is "$(sb-exec -s "$s" -y 60000 'echo x' 3>&- | jq -r .output)" x
+	done
+	quiet() { [ "$(sb-job-ls -r)" = "" ]; }
+	eventually quiet
+	is "$(find "$SB_STORE/jobs" -mindepth 1 -maxdepth 1 ! -name 'namespace_execution_*' -printf %f)" .last
+}
+
+@test "a job that cannot be started is an error with a reason" {
+	start
+	mkdir bin
+	printf '#!/bin/sh\nexit 1\n' >bin/sb-job-run
+	chmod +x bin/sb-job-run
+	PATH=$T/bin:$PATH run -111 --separate-stderr sb-exec -s "$s" true
+	has "$output" '"kind":"operation_failed"'
+	sb-publish "$s" >out
+}
+
+@test "hostile words: newline, quotes, bytes that are no UTF-8" {
+	start
+	is "$(sb-exec -s "$s" -y 60000 printf '%s' $'a\n"b\\c\xff' 3>&- | jq -r .output | od -An -c | tr -s ' ')" \
+	    "$(printf 'a\n"b\\c\xef\xbf\xbd\n' | od -An -c | tr -s ' ')"
+	is "$(sb-exec -s "$s" -D $'d\n-x\xe4' -y 60000 'pwd >/dev/null; echo in' 3>&- | jq -r .output)" in
+	[ -d "$SB_STORE/workspace/$s/upper/"$'d\n-x\xe4' ]
+	sb-job-ls -v >list
+	jq -e . list >/dev/null
+}

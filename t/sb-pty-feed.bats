@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+# shellcheck disable=SC2016 # what is quoted is for another shell
+bats_require_minimum_version 1.5.0
+load lib
+
+start() {
+	need overlay userns jq
+	mkdir -p ws; make_store
+	s=$(sb-session-new)
+	sb-exec -s "$s" -y 0 "$@" >out 3>&-
+	job=namespace_execution_1
+}
+
+@test "wrong arguments are 100, no job is 1, a missing store 111" {
+	make_store
+	run -100 sb-pty-feed
+	run -100 sb-pty-feed -w 1 x
+	run -100 sb-pty-feed -y x x
+	run -1 sb-pty-feed nobody </dev/null
+	run -1 sb-pty-feed namespace_execution_1 </dev/null
+	SB_STORE=$T/no run -111 sb-pty-feed namespace_execution_1 </dev/null
+}
+
+@test "a large input arrives whole through a pipe" {
+	start -P -I 'cat'
+	head -c 3000000 /dev/urandom >random
+	sb-pty-feed -E -y 60000 $job <random >out
+	is "$(jq -r .status out)" ok
+	is "$(sb-pty-read -r $job | wc -c)" 3000000 ||
+	    is "$(sb-pty-read -r $job 2>/dev/null | tail -c 1000000 | sha256sum)" "$(tail -c 1000000 random | sha256sum)"
+}
+
+@test "lines of two feeders arrive whole" {
+	start -P -I 'cat'
+	for i in 1 2; do
+		(for k in $(seq 50); do echo "$i line $k"; done | sb-pty-feed -y 0 $job >"o$i" 3>&-) &
+	done
+	wait
+	sb-pty-feed -E -y 60000 $job </dev/null >out
+	is "$(sb-pty-read -r $job | grep -c 'line')" 100
+}
+
+@test "a full device is 111" {
+	start cat
+	echo x >in
+	run -111 bash -c 'sb-pty-feed -y 0 "$1" <in >/dev/full' - $job
+}
