@@ -454,3 +454,37 @@ lines_count(int fd, uint64_t *n)
 	*n += last != '\n';
 	return r == -1 ? -1 : 0;
 }
+
+/* ---- a new text ---- */
+
+int
+blame_text(struct blame *b, const char *path, const struct buf *head,
+    const struct buf *text, const struct merge *m, const char *mine,
+    struct owners *out)
+{
+	struct owners old = OWNERS_INIT;
+	struct merge own = MERGE_INIT;
+	struct lines l;
+	int known, rc = -1;
+
+	if (!head) {
+		lines_split(&l, buf_str(text), text->len);
+		owners_add(out, l.n, mine);
+		lines_release(&l);
+		return 0;
+	}
+	known = blame_get(b, path, &old);
+	if (known == -1)
+		return -1;
+	if (!m) {
+		if (merge3(&own, head, head, text) == -1)
+			goto out;
+		m = &own;
+	}
+	owners_map(known ? &old : NULL, m->range, m->nranges, mine, out);
+	rc = 0;
+out:
+	owners_release(&old);
+	merge_release(&own);
+	return rc;
+}

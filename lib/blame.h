@@ -101,8 +101,19 @@ void blame_close(struct blame *b);
  */
 int blame_get(struct blame *b, const char *path, struct owners *out);
 
-/* After -1 of blame_get: the file at fault ("meta/ID.blame"), or NULL when it
- * was the view. Borrowed until the next call. */
+/*
+ * Fills out (OWNERS_INIT, or released) with the owners of text, which takes the
+ * place of what head shows at path: lines that stay keep theirs. head is the
+ * text there; NULL when there is none that has lines. m says which lines of
+ * text are head's, NULL: they are compared. Both are text_is_mergeable, text
+ * is not empty. -1 with errno, as blame_get, or merge3.
+ */
+int blame_text(struct blame *b, const char *path, const struct buf *head,
+    const struct buf *text, const struct merge *m, const char *mine,
+    struct owners *out);
+
+/* After -1 of them: the file at fault ("meta/ID.blame"), or NULL when it was
+ * the view. Borrowed until the next call. */
 const char *blame_where(const struct blame *b);
 
 /* Lines from the offset of fd to its end. -1 with errno. */

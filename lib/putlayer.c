@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+#include "putlayer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "err.h"
+#include "io.h"
+#include "lock.h"
+#include "out.h"
+#include "putstage.h"
+#include "queue.h"
+#include "spawn.h"
+#include "store.h"
+
+enum {
+	TRIES = 64
+};
+
+/* Where sb-layer-commit finds the descriptors that it is given by name. */
+#define UPPER  "/proc/self/fd/6"
+#define OWNERS "/proc/self/fd/9"
+#define META   "/proc/self/fd/10"
+
+static struct ticket ticket = TICKET_INIT;
+
+static void
+leave_head(void)
+{
+	stage_drop();
+	queue_leave(&ticket);
+	ticket = (struct ticket)TICKET_INIT;
+}
+
+static int
+run(const char *const argv[], const struct spawn_fd *map, size_t n)
+{
+	pid_t pid = spawn(argv, map, n);
+	int code = pid == -1 ? -1 : spawn_wait(pid);
+
+	if (code == -1)
+		answer_sys("unable to run %s", argv[0]);
+	return code;
+}
+
+__attribute__((noreturn)) static void
+failed(const char *prog, int code, const char *so)
+{
+	/* It said why on stderr. */
+	answer_error(code == EXIT_TIMEOUT ? code : EXIT_SYS, KIND_FAILED, NULL,
+	    "%s ended with %d: %s", prog, code, so);
+}
+
+static int
+ids_file(const struct manifest *m, const char *first)
+{
+	struct buf b = BUF_INIT;
+	int fd;
+
+	buf_addf(&b, "%s\n", first);
+	for (size_t i = 0; i < m->n; i++)
+		buf_addf(&b, "%s\n", m->id[i]);
+	buf_addc(&b, '\n');
+	fd = memory_file("ids", &b);
+	buf_release(&b);
+	return fd;
+}
+
+/* The layer's id. Caller frees. */
+static char *
+commit(const struct tree *t, const struct staged *s)
+{
+	const char *const argv[] = { "sb-layer-commit", "-B", OWNERS, "-C",
+		UPPER, "-l", t->lease, "-m", META, NULL };
+	int answer = memory_file("id", NULL), code;
+	struct buf b = BUF_INIT;
+
+	code = run(argv,
+	    (struct spawn_fd[]){ { s->changes, 0 }, { answer, 1 },
+		{ s->tree, 6 }, { s->owners, 9 }, { s->meta, 10 } },
+	    5);
+	if (code != 0)
+		failed(argv[0], code, "nothing was changed");
+	if (lseek(answer, 0, SEEK_SET) == -1 ||
+	    io_read_buf(answer, &b, 4096) == -1)
+		answer_sys("unable to read an answer");
+	buf_cut(&b, strcspn(buf_str(&b), "\n"));
+	io_drop(&answer);
+	return buf_steal(&b);
+}
+
+/* False when somebody without a ticket moved the stack. */
+static bool
+swap(const struct tree *t, const char *id)
+{
+	char version[24];
+	const char *const argv[] = { "sb-stack-swap", "-c", "write", version,
+		NULL };
+	int ids = ids_file(&t->head, id), answer = memory_file("version", NULL);
+	int code;
+
+	snprintf(version, sizeof version, "%" PRIu64, t->head.version);
+	code = run(argv, (struct spawn_fd[]){ { ids, 0 }, { answer, 1 } }, 2);
+	io_drop(&ids);
+	io_drop(&answer);
+	if (code != 0 && code != EXIT_CONFLICT)
+		failed(argv[0], code, "look at the file again");
+	return code == 0;
+}
+
+static bool
+is_same(const struct file *old, const struct buf *content)
+{
+	struct buf b = BUF_INIT;
+	bool same;
+
+	if (old->kind != FILE_REGULAR || old->st.st_size != (off_t)content->len)
+		return false;
+	if (lseek(old->fd, 0, SEEK_SET) == -1 ||
+	    io_read_buf(old->fd, &b, content->len) == -1)
+		answer_sys("unable to read what is there");
+	same = buf_equal(&b, content);
+	buf_release(&b);
+	return same;
+}
+
+static void
+refuse_reserved(const char *path)
+{
+	struct buf b = BUF_INIT;
+
+	if (!path_is_reserved(path))
+		return;
+	out_key(&b, "publish_rejection");
+	buf_addc(&b, '{');
+	out_path(&b, "path", path);
+	out_str(&b, "reason", "protected_path");
+	out_null(&b, "source_conflict");
+	out_null(&b, "protected_drop");
+	out_null(&b, "message");
+	buf_addc(&b, '}');
+	answer_error(EXIT_CONFLICT, KIND_FAILED, &b,
+	    "ProtectedPath: names beginning .wh. cannot be published: %s",
+	    path);
+}
+
+/* False when it is to be tried again. */
+static bool
+publish(struct tree *t, const struct put *p, bool *new)
+{
+	const struct buf *content;
+	struct file old;
+	bool done;
+	struct staged staged;
+	char *id;
+
+	tree_find(t, p->path, &old);
+	file_require(t, &old, p->path, !p->reads);
+	content = p->make(p->arg, &old);
+	*new = old.kind == FILE_ABSENT;
+	done = is_same(&old, content);
+	if (!done) {
+		stage_put(&staged, t, p, &old, content);
+		id = commit(t, &staged);
+		done = swap(t, id);
+		free(id);
+		io_drop(&staged.changes);
+		io_drop(&staged.owners);
+		io_drop(&staged.meta);
+		stage_drop();
+	}
+	file_release(&old);
+	return done;
+}
+
+bool
+put_on_head(const struct put *p)
+{
+	struct tree t;
+	bool done = false, new = false;
+	int stackfd = store_open_stack();
+
+	refuse_reserved(p->path);
+	if (atexit(leave_head) != 0)
+		die(EXIT_SYS, "out of memory");
+	if (queue_draw(stackfd, &ticket, p->ms) == -1 ||
+	    queue_wait(&ticket, p->ms) == -1)
+		put_no_lock("the publishers before this one");
+	for (int i = 0; i < TRIES && !done; i++) {
+		tree_open(&t, NULL, p->ms);
+		done = publish(&t, p, &new);
+		tree_close(&t);
+	}
+	if (!done)
+		answer_error(EXIT_SYS, KIND_FAILED, NULL,
+		    "the stack is changed all the time by somebody without a "
+		    "ticket");
+	leave_head();
+	io_drop(&stackfd);
+	return new;
+}

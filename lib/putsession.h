@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changing one file in a session: written aside in the file's own directory,
+ * synced, renamed. Who changes a file holds the session's lock edit.lock, so
+ * that of two edits none is lost; commands do not hold it, and when one changes
+ * the file under an edit, the edit begins again.
+ *
+ * The name aside is .sb-SESSION.tmp. Where it is, is noted in the session's
+ * link "edit" as long as it is there: what a killed run left goes with the next
+ * change.
+ */
+#ifndef SB_PUTSESSION_H
+#define SB_PUTSESSION_H
+
+#include "put.h"
+
+/* True when there was no file before. */
+bool put_in_session(const struct put *p, const char *session);
+
+/*
+ * Removes what a killed run left in the tree root (O_PATH): the session's
+ * mounted workspace or, when nothing has it mounted, its upperdir. Nobody else
+ * may be changing files: the gate is held exclusively, or edit.lock. 0, or -1
+ * with errno.
+ */
+int put_sweep(const struct session *s, int root);
+
+#endif
