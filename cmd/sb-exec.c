@@ -6,7 +6,7 @@
  *   2. Take the session's gate shared; revive a parked session.
  *   3. Make the job: directory, number, lock. Let go of the gate: who wants
  *      the session to himself sees the job's lock now.
- *   4. Start sb-job-run, which becomes the job's process, and gets the lock.
+ *   4. Start sb-pty-run, which becomes the job's process, and gets the lock.
  *   5. Wait until the command has started, and then at most as long as the
  *      caller wants for the end of it and of what follows.
  *   6. Print what the job's directory says.
@@ -320,7 +320,7 @@ make_job(const struct buf *cmd, const struct buf *env)
 static int
 start_job(void)
 {
-	const char *const argv[] = { "sb-job-run", "-3", "3", "-l", "4", job.id,
+	const char *const argv[] = { "sb-pty-run", "-3", "3", "-l", "4", job.id,
 		NULL };
 	int p[2];
 
@@ -332,7 +332,7 @@ start_job(void)
 		job_remove(&job);
 		end_session();
 		errno = err;
-		answer_sys("unable to start sb-job-run");
+		answer_sys("unable to start sb-pty-run");
 	}
 	io_drop(&p[1]);
 	/* The lock is its life, not ours. */

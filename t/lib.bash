@@ -76,7 +76,7 @@ our_processes() {
 job_process() {
 	local pid
 	for pid in $(our_processes "$SB_STORE"); do
-		tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q "^sb-job-run .*$1 \$" &&
+		tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q "^sb-pty-run .*$1 \$" &&
 		    grep -q '^NSpid:[[:blank:]]*[0-9]*$' "/proc/$pid/status" && echo "$pid"
 	done 2>/dev/null || :
 }

@@ -91,8 +91,8 @@ start() {
 @test "a job that cannot be started is an error with a reason" {
 	start
 	mkdir bin
-	printf '#!/bin/sh\nexit 1\n' >bin/sb-job-run
-	chmod +x bin/sb-job-run
+	printf '#!/bin/sh\nexit 1\n' >bin/sb-pty-run
+	chmod +x bin/sb-pty-run
 	PATH=$T/bin:$PATH run -111 --separate-stderr sb-exec -s "$s" true
 	has "$output" '"kind":"operation_failed"'
 	sb-publish "$s" >out

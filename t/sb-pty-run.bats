@@ -6,13 +6,13 @@ load lib
 	need overlay userns
 	mkdir -p ws; make_store
 	s=$(sb-session-new)
-	run -1 sb-job-run namespace_execution_1
-	run -1 sb-job-run ../x
-	run -100 sb-job-run
-	run -100 sb-job-run -l 2 namespace_execution_1
+	run -1 sb-pty-run namespace_execution_1
+	run -1 sb-pty-run ../x
+	run -100 sb-pty-run
+	run -100 sb-pty-run -l 2 namespace_execution_1
 	sb-exec -s "$s" -y 0 'sleep 1000' >out 3>&-
-	run -98 sb-job-run namespace_execution_1
-	SB_STORE=$T/no run -111 sb-job-run namespace_execution_1
+	run -98 sb-pty-run namespace_execution_1
+	SB_STORE=$T/no run -111 sb-pty-run namespace_execution_1
 }
 
 @test "TERM cancels the command" {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sb-job-run: be the process of a job. Shape: sink, stays; sb-exec starts it.
+ * sb-pty-run: be the process of a job. Shape: sink, stays; sb-exec starts it.
  *
  *   1. Take the job's lock over: from now on its life is the job's.
  *   2. Open the session's namespaces by the pidfd of its init; start the
@@ -59,7 +59,7 @@
 #include "stage.h"
 #include "sys.h"
 
-static const char usage[] = "sb-job-run [-3 fd] [-l fd] job";
+static const char usage[] = "sb-pty-run [-3 fd] [-l fd] job";
 
 enum {
 	KEY_MS = 200, /* for the key to work, before TERM */
