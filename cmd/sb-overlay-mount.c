@@ -6,18 +6,14 @@
  * Everything is opened first and handed to the kernel by descriptor: no path
  * is resolved twice, none has to be quoted.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "buf.h"
 #include "err.h"
 #include "io.h"
-#include "mem.h"
 #include "overlay.h"
 #include "rec.h"
-#include "stack.h"
 #include "store.h"
 
 static const char usage[] =
@@ -33,49 +29,19 @@ open_dir(const char *path)
 	return fd;
 }
 
-static enum overlay_way
-parse_way(const char *s)
-{
-	if (strcmp(s, "fd") == 0)
-		return OVERLAY_FD;
-	if (strcmp(s, "string") == 0)
-		return OVERLAY_STRING;
-	if (strcmp(s, "page") == 0)
-		return OVERLAY_PAGE;
-	usage_die(usage);
-}
-
-/* What the kernel means by the errors that it shares with other troubles. */
-static const char *
-meaning(int err)
-{
-	switch (err) {
-	case ELOOP:
-		return " (directories overlap)";
-	case ESTALE:
-		return " (the upperdir belongs to other layers)";
-	case EBUSY:
-		return " (the upperdir is in use by another mount)";
-	case EPERM:
-		return " (no right to mount here)";
-	default:
-		return "";
-	}
-}
-
 int
 main(int argc, char **argv)
 {
 	enum overlay_way way = OVERLAY_AUTO;
-	int opt, upper = -1, work = -1, target, stackfd, *layer;
+	int opt, upper = -1, work = -1, target, stackfd;
 	struct ids ids = IDS_INIT;
 	struct buf text = BUF_INIT;
 
 	err_init();
 	while ((opt = getopt(argc, argv, "+p:u:w:h")) != -1) {
-		if (opt == 'p')
-			way = parse_way(optarg);
-		else if (opt == 'u')
+		if (opt == 'p' && overlay_parse_way(optarg, &way))
+			continue;
+		if (opt == 'u')
 			upper = open_dir(optarg);
 		else if (opt == 'w')
 			work = open_dir(optarg);
@@ -96,15 +62,8 @@ main(int argc, char **argv)
 		die(EXIT_USAGE, "%zu layers, the kernel mounts at most %d",
 		    ids.n, OVERLAY_LAYERS_MAX);
 	target = open_dir(argv[optind]);
-	layer = xcalloc(ids.n, sizeof *layer);
-	for (size_t i = 0; i < ids.n; i++) {
-		layer[i] = stack_open_layer(stackfd, ids.id[i]);
-		if (layer[i] == -1)
-			die_sys("unable to open layer %s", ids.id[i]);
-	}
-	if (overlay_mount(layer, ids.n, upper, work, target, way, &text) == -1)
-		die_sys("unable to mount overlay on %s%s%s%s", argv[optind],
-		    text.len ? ": the kernel says: " : "", buf_str(&text),
-		    meaning(errno));
+	if (overlay_mount_ids(
+		stackfd, ids.id, ids.n, upper, work, target, way, &text) == -1)
+		die(EXIT_SYS, "%s: %s", argv[optind], buf_str(&text));
 	return EXIT_OK;
 }

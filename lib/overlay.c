@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
 #include "io.h"
+#include "mem.h"
+#include "stack.h"
 
 static const char *const pairs[][2] = {
 	{ "metacopy", "off" },
@@ -194,4 +197,69 @@ overlay_mount(const int *layer, size_t n, int upper, int work, int target,
 			return rc;
 	}
 	return by_page(layer, n, upper, work, target);
+}
+
+/* What the kernel means by the errors that it shares with other troubles. */
+static const char *
+meaning(int err)
+{
+	switch (err) {
+	case ELOOP:
+		return " (directories overlap)";
+	case ESTALE:
+		return " (the upperdir belongs to other layers)";
+	case EBUSY:
+		return " (the upperdir is in use by another mount)";
+	case EPERM:
+		return " (no right to mount here)";
+	default:
+		return "";
+	}
+}
+
+int
+overlay_mount_ids(int stackfd, char *const *id, size_t n, int upper, int work,
+    int target, enum overlay_way way, struct buf *text)
+{
+	struct buf kernel = BUF_INIT;
+	int *layer = xcalloc(n, sizeof *layer);
+	size_t open = 0;
+	int rc = -1, err;
+
+	for (; open < n; open++) {
+		layer[open] = stack_open_layer(stackfd, id[open]);
+		if (layer[open] != -1)
+			continue;
+		err = errno;
+		buf_addf(text, "unable to open layer %s: %s", id[open],
+		    strerror(err));
+		goto out;
+	}
+	rc = overlay_mount(layer, n, upper, work, target, way, &kernel);
+	err = errno;
+	if (rc == -1)
+		buf_addf(text, "unable to mount an overlay%s%s%s: %s",
+		    kernel.len ? ": the kernel says: " : "", buf_str(&kernel),
+		    meaning(err), strerror(err));
+out:
+	while (open > 0)
+		io_drop(&layer[--open]);
+	free(layer);
+	buf_release(&kernel);
+	errno = err;
+	return rc;
+}
+
+bool
+overlay_parse_way(const char *s, enum overlay_way *way)
+{
+	if (strcmp(s, "fd") == 0)
+		*way = OVERLAY_FD;
+	else if (strcmp(s, "string") == 0)
+		*way = OVERLAY_STRING;
+	else if (strcmp(s, "page") == 0)
+		*way = OVERLAY_PAGE;
+	else
+		return false;
+	return true;
 }

@@ -31,4 +31,15 @@ enum overlay_way {
 int overlay_mount(const int *layer, size_t n, int upper, int work, int target,
     enum overlay_way way, struct buf *text);
 
+/*
+ * The same with the n layers id of the stack. On failure -1 with errno, and
+ * text says what was impossible: which layer, or what the kernel says of the
+ * mount. Many layers need many descriptors: io_many_fds first.
+ */
+int overlay_mount_ids(int stackfd, char *const *id, size_t n, int upper,
+    int work, int target, enum overlay_way way, struct buf *text);
+
+/* "fd", "string", "page"; false for other words. */
+bool overlay_parse_way(const char *s, enum overlay_way *way);
+
 #endif
