@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "buf.h"
+#include "clock.h"
 #include "io.h"
 #include "path.h"
 
@@ -227,15 +227,6 @@ leaf_fork(struct leaf *l)
 	return fork();
 }
 
-static long
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* 1 when somebody is in it. */
 static int
 is_populated(int events)
@@ -252,7 +243,7 @@ is_populated(int events)
 int
 leaf_kill(const struct leaf *l, int ms)
 {
-	long end = now_ms() + ms;
+	long end = clock_ms() + ms;
 	int fd, rc;
 
 	if (!leaf_exists(l)) {
@@ -273,7 +264,7 @@ leaf_kill(const struct leaf *l, int ms)
 	 * cgroup-v2.rst. */
 	for (;;) {
 		struct pollfd p = { .fd = fd, .events = POLLPRI };
-		long left = end - now_ms();
+		long left = end - clock_ms();
 
 		rc = is_populated(fd);
 		if (rc != 1)

@@ -25,7 +25,7 @@
 struct inside {
 	int initfd; /* pidfd of the session's init */
 	int usersfd; /* the user namespace of commands */
-	const char *session, *workspace;
+	const char *workspace;
 	bool pty;
 	unsigned rows, cols;
 	int in; /* standard input; -1: the terminal, or nothing */

@@ -558,6 +558,24 @@ job_remove(struct job *j)
 	path_rm_tree(j->jobsfd, j->id);
 }
 
+void
+job_sync(const struct job *j)
+{
+	static const char *const file[] = { "session", "meta", "cmd", "log",
+		"log.gap", "rows", "index", "ended", "status", "publish" };
+
+	for (size_t i = 0; i < sizeof file / sizeof file[0]; i++) {
+		int fd = openat(j->dirfd, file[i],
+		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+		if (fd != -1)
+			fsync(fd);
+		io_drop(&fd);
+	}
+	fsync(j->dirfd);
+	fsync(j->jobsfd);
+}
+
 int
 job_wait(const struct job *j, int ms)
 {

@@ -104,6 +104,12 @@ int job_end_write(
     const struct job *j, const char *file, const struct job_end *e);
 
 /*
+ * Makes a job that is over survive a crash of the machine, best effort. Nobody
+ * has to wait for that: it is not the command's work that would be lost.
+ */
+void job_sync(const struct job *j);
+
+/*
  * Waits until the job's process lets go of the lock. ms: as in lock.h. -1 with
  * ETIMEDOUT.
  */

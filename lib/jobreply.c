@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "background.h"
 #include "io.h"
 #include "json.h"
 #include "jobctl.h"
@@ -18,6 +19,7 @@
 #include "path.h"
 #include "rows.h"
 #include "stage.h"
+#include "transcript.h"
 
 enum {
 	ASK_MS = 2000,
@@ -60,28 +62,38 @@ take_row(uint64_t row, const char *text, size_t n, unsigned flags, void *arg)
 	return true;
 }
 
-/* The file "live": how many rows are final, and those that are not. */
+/* The file "live" as transcript.h has it; rows may contain NUL. */
+struct live {
+	struct buf text;
+	uint64_t final;
+	size_t at; /* of the first row in text */
+};
+
 static bool
-read_live(int dirfd, struct buf *b, uint64_t *final, const char **rows)
+read_live(int dirfd, struct live *l)
 {
 	char *lf;
 
-	if (io_read_file_at(dirfd, "live", b, LIVE_BYTES) == -1 || !b->data)
+	if (io_read_file_at(dirfd, LIVE_NAME, &l->text, LIVE_BYTES) == -1)
 		return false;
-	lf = strchr(b->data, '\n');
+	lf = memchr(buf_str(&l->text), '\n', l->text.len);
 	if (!lf)
 		return false;
 	*lf = '\0';
-	*rows = lf + 1;
-	return num_dec(b->data, 0, UINT64_MAX, final);
+	l->at = (size_t)(lf - l->text.data) + 1;
+	return num_dec(l->text.data, 0, UINT64_MAX, &l->final);
 }
 
 static void
-take_live(struct page *p, const char *rows, uint64_t skip, uint64_t limit)
+take_live(struct page *p, const struct live *l, uint64_t skip, uint64_t limit)
 {
-	while (*rows != '\0') {
-		size_t n = strcspn(rows, "\n");
+	const char *row = l->text.data + l->at;
+	const char *end = l->text.data + l->text.len, *lf;
 
+	for (; row < end; row = lf + 1) {
+		lf = memchr(row, '\n', (size_t)(end - row));
+		if (!lf || lf == row)
+			return;
 		p->total++;
 		if (skip > 0) {
 			skip--;
@@ -90,21 +102,20 @@ take_live(struct page *p, const char *rows, uint64_t skip, uint64_t limit)
 			if (!p->live)
 				p->live_from = p->end;
 			p->live = true;
-			add_row(p, rows, n);
+			p->wrapped |= *row == 'w';
+			add_row(p, row + 1, (size_t)(lf - row) - 1);
 			p->end++;
 		}
-		rows += n + (rows[n] == '\n');
 	}
 }
 
 static int
 collect(int dirfd, uint64_t first, uint64_t limit, struct page *p)
 {
-	struct buf live = BUF_INIT;
-	const char *rows = NULL;
+	struct live live = { .text = BUF_INIT };
 	struct rows_file f;
 	uint64_t final = 0;
-	bool has_live = read_live(dirfd, &live, &final, &rows);
+	bool has_live = read_live(dirfd, &live);
 	int64_t n, got = 0;
 	int rc = -1;
 
@@ -117,8 +128,9 @@ collect(int dirfd, uint64_t first, uint64_t limit, struct page *p)
 	if (n != -1) {
 		/* Rows that became final meanwhile are still among the live
 		 * ones. */
-		if (!has_live || final > (uint64_t)n)
-			final = (uint64_t)n;
+		final = (uint64_t)n;
+		if (has_live && live.final < final)
+			final = live.final;
 		p->total = final;
 		if (first < final)
 			got = rows_read(&f, first,
@@ -130,11 +142,11 @@ collect(int dirfd, uint64_t first, uint64_t limit, struct page *p)
 		goto out;
 	p->end += (uint64_t)got;
 	if (has_live)
-		take_live(p, rows, first > final ? first - final : 0,
+		take_live(p, &live, first > final ? first - final : 0,
 		    limit - (uint64_t)got);
 	rc = 0;
 out:
-	buf_release(&live);
+	buf_release(&live.text);
 	return rc;
 }
 
@@ -211,45 +223,6 @@ out_refusal(struct buf *b, const struct job *j)
 		}
 	}
 	buf_release(&text);
-}
-
-/* The file "processes": their number, then lines "PID COMMAND" of some. */
-static void
-out_background(struct buf *b, const struct job *j)
-{
-	struct buf text = BUF_INIT, list = BUF_INIT;
-	uint64_t n, pid;
-	char *line, *blank, *save = NULL;
-
-	if (io_read_file_at(j->dirfd, "processes", &text, LIVE_BYTES) == -1 ||
-	    text.len == 0)
-		goto out;
-	buf_addc(&list, '[');
-	line = strtok_r(text.data, "\n", &save);
-	if (!line || !num_dec(line, 1, INT32_MAX, &n))
-		goto out;
-	for (line = strtok_r(NULL, "\n", &save); line;
-	    line = strtok_r(NULL, "\n", &save)) {
-		blank = strchr(line, ' ');
-		if (!blank)
-			continue;
-		*blank = '\0';
-		if (!num_dec(line, 0, INT32_MAX, &pid))
-			continue;
-		if (list.len > 1)
-			buf_addc(&list, ',');
-		buf_addc(&list, '{');
-		out_num(&list, "pid", pid);
-		out_str(&list, "command", blank + 1);
-		buf_addc(&list, '}');
-	}
-	buf_addc(&list, ']');
-	out_num(b, "background_count", n);
-	out_key(b, "background_processes");
-	buf_add(b, list.data, list.len);
-out:
-	buf_release(&text);
-	buf_release(&list);
 }
 
 static void
@@ -381,7 +354,7 @@ job_reply(struct job *j, const struct reply *r, struct buf *b,
 	if (id)
 		out_str(b, "command_session_id", j->id);
 	out_str(b, "workspace_session_id", m.session);
-	out_background(b, j);
+	background_out(b, j->dirfd);
 	if (state == JOB_OVER)
 		out_end(b, j, &e);
 	buf_addc(b, '}');

@@ -7,24 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "io.h"
 
 static void
 on_alarm(int sig)
 {
 	(void)sig;
-}
-
-static long
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 /*
@@ -36,7 +27,7 @@ wait_lock(int fd, struct flock *fl, long deadline)
 {
 	struct sigaction sa = { .sa_handler = on_alarm }, old;
 	struct itimerval timer, off = { { 0, 0 }, { 0, 0 } };
-	long left = deadline > now_ms() ? deadline - now_ms() : 1;
+	long left = deadline > clock_ms() ? deadline - clock_ms() : 1;
 	int rc, err;
 
 	sigemptyset(&sa.sa_mask);
@@ -50,7 +41,7 @@ wait_lock(int fd, struct flock *fl, long deadline)
 		return -1;
 	do
 		rc = fcntl(fd, F_OFD_SETLKW, fl);
-	while (rc == -1 && errno == EINTR && now_ms() < deadline);
+	while (rc == -1 && errno == EINTR && clock_ms() < deadline);
 	err = errno;
 	/* A timer that goes on needs our handler. */
 	if (setitimer(ITIMER_REAL, &off, NULL) == 0)
@@ -72,7 +63,7 @@ lock_fd(int fd, bool exclusive, int ms)
 	if (rc == 0 || (errno != EAGAIN && errno != EACCES) || ms == 0)
 		return rc;
 	if (ms > 0)
-		return wait_lock(fd, &fl, now_ms() + ms);
+		return wait_lock(fd, &fl, clock_ms() + ms);
 	do
 		rc = fcntl(fd, F_OFD_SETLKW, &fl);
 	while (rc == -1 && errno == EINTR);
@@ -142,7 +133,7 @@ int
 gate_take(int dirfd, const char *name, bool exclusive, int ms)
 {
 	char turn[300];
-	long deadline = now_ms() + ms;
+	long deadline = clock_ms() + ms;
 	int fd, n, turnfd;
 
 	n = snprintf(turn, sizeof turn, "%s.turn", name);
@@ -154,7 +145,7 @@ gate_take(int dirfd, const char *name, bool exclusive, int ms)
 	if (turnfd == -1)
 		return -1;
 	if (ms > 0) {
-		long left = deadline - now_ms();
+		long left = deadline - clock_ms();
 
 		ms = left > 0 ? (int)left : 0;
 	}

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "buf.h"
+#include "clock.h"
 #include "io.h"
 #include "mem.h"
 #include "num.h"
@@ -25,15 +25,6 @@ enum {
 	CLEAN_ROUNDS = 2,
 	READ_MS = 250
 };
-
-static long
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* State and parent of a process; false when it is gone. */
 static bool
@@ -105,13 +96,13 @@ add_children(struct proctree *t, int procfd, pid_t pid)
 int
 proctree_read(int procfd, pid_t root, struct proctree *t)
 {
-	const long end = now_ms() + READ_MS;
+	const long end = clock_ms() + READ_MS;
 
 	*t = (struct proctree)PROCTREE_INIT;
 	if (add_children(t, procfd, root) == -1)
 		return -1;
 	/* One that grows as fast as we read has no end. */
-	for (size_t i = 0; i < t->n && now_ms() < end; i++)
+	for (size_t i = 0; i < t->n && clock_ms() < end; i++)
 		if (add_children(t, procfd, t->one[i].pid) == -1)
 			return -1;
 	return 0;
@@ -147,7 +138,7 @@ proctree_signal(int procfd, pid_t root, const struct proctree *t, int sig)
 int
 proctree_kill(int procfd, pid_t root, int ms)
 {
-	const long end = now_ms() + ms;
+	const long end = clock_ms() + ms;
 	int clean = 0;
 
 	for (int round = 0; clean < CLEAN_ROUNDS; round++) {
@@ -158,7 +149,7 @@ proctree_kill(int procfd, pid_t root, int ms)
 		clean = t.alive == 0 ? clean + 1 : 0;
 		proctree_signal(procfd, root, &t, SIGKILL);
 		proctree_release(&t);
-		if (now_ms() > end) {
+		if (clock_ms() > end) {
 			errno = ETIMEDOUT;
 			return -1;
 		}

@@ -37,10 +37,9 @@ start() {
 }
 
 @test "reading moves no cursor" {
-	start -P -I 'echo a; cat'
-	sb-exec -s "$s" -y 0 'echo b; sleep 1000' >out 3>&-
-	eventually eval 'sb-pty-read namespace_execution_2 | grep -q "\"b\""'
-	is "$(printf '\003' | sb-pty-feed namespace_execution_2 | jq -r '.output | split("\n")[0]')" b
+	start -y 0 'echo b; sleep 1000'
+	eventually eval 'sb-pty-read $job | grep -q "\"b\""'
+	is "$(printf '\003' | sb-pty-feed $job | jq -r '.output | split("\n")[0]')" b
 }
 
 @test "a full device is 111" {
