@@ -791,24 +791,6 @@ print_answer(int fd, const char *tail)
 	stdout_done();
 }
 
-/* A job holds the gate only while it begins and ends. */
-static void
-refuse_active(const char *id)
-{
-	struct names active = NAMES_INIT;
-	struct buf b = BUF_INIT, words = BUF_INIT;
-
-	if (job_active(id, NULL, &active) == -1)
-		die_sys("unable to look for the jobs of session %s", id);
-	if (active.n == 0)
-		return;
-	job_active_error(&b, id, &active);
-	job_active_words(&words, &active);
-	puts(b.data);
-	stdout_done();
-	die(EXIT_BUSY, "session %s has active jobs: %s", id, words.data);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -861,7 +843,8 @@ main(int argc, char **argv)
 		die_sys("unable to take the gate of session %s%s", session.id,
 		    session_trouble());
 	}
-	refuse_active(session.id);
+	/* A job holds the gate only while it begins and ends. */
+	job_refuse_active(session.id);
 	p.session = &session;
 	if (!p.owner)
 		p.owner = xasprintf("workspace_session:%s", session.id);

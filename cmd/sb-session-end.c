@@ -12,33 +12,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "buf.h"
 #include "err.h"
 #include "io.h"
 #include "job.h"
 #include "num.h"
-#include "path.h"
 #include "session.h"
 
 static const char usage[] = "sb-session-end [-t ms] session";
-
-/* A job holds the gate only while it begins and ends. */
-static void
-refuse_active(const char *id)
-{
-	struct names active = NAMES_INIT;
-	struct buf b = BUF_INIT, words = BUF_INIT;
-
-	if (job_active(id, NULL, &active) == -1)
-		die_sys("unable to look for the jobs of session %s", id);
-	if (active.n == 0)
-		return;
-	job_active_error(&b, id, &active);
-	job_active_words(&words, &active);
-	puts(b.data);
-	stdout_done();
-	die(EXIT_BUSY, "session %s has active jobs: %s", id, words.data);
-}
 
 int
 main(int argc, char **argv)
@@ -69,7 +49,8 @@ main(int argc, char **argv)
 		die_sys("unable to open session %s%s", argv[optind],
 		    session_trouble());
 	}
-	refuse_active(s.id);
+	/* A job holds the gate only while it begins and ends. */
+	job_refuse_active(s.id);
 	if (session_stop(&s) == -1)
 		die_sys("unable to end the processes of session %s%s", s.id,
 		    session_trouble());

@@ -388,15 +388,9 @@ job_active(const char *session, const char *except, struct names *out)
 	return rc;
 }
 
-void
-job_active_words(struct buf *b, const struct names *active)
-{
-	for (size_t i = 0; i < active->n; i++)
-		buf_addf(b, "%s%s", i > 0 ? " " : "", active->name[i]);
-}
-
-void
-job_active_error(struct buf *b, const char *session, const struct names *active)
+/* The object {"error":…}. */
+static void
+add_refusal(struct buf *b, const char *session, const struct names *active)
 {
 	buf_addc(b, '{');
 	out_key(b, "error");
@@ -414,6 +408,25 @@ job_active_error(struct buf *b, const char *session, const struct names *active)
 		out_string(b, active->name[i], strlen(active->name[i]));
 	}
 	buf_adds(b, "]}}}");
+}
+
+void
+job_refuse_active(const char *session)
+{
+	struct names active = NAMES_INIT;
+	struct buf b = BUF_INIT;
+
+	if (job_active(session, NULL, &active) == -1)
+		die_sys("unable to look for the jobs of session %s", session);
+	if (active.n == 0)
+		return;
+	add_refusal(&b, session, &active);
+	puts(b.data);
+	stdout_done();
+	buf_cut(&b, 0);
+	for (size_t i = 0; i < active.n; i++)
+		buf_addf(&b, " %s", active.name[i]);
+	die(EXIT_BUSY, "session %s has active jobs:%s", session, b.data);
 }
 
 /* ---- making one ---- */

@@ -125,12 +125,12 @@ int job_active(const char *session, const char *except, struct names *out);
 /* All jobs, oldest first. */
 int job_list(struct names *out);
 
-/* The object {"error":…} of a session that has active jobs. */
-void job_active_error(
-    struct buf *b, const char *session, const struct names *active);
-
-/* Appends ids with blanks between them, for people. */
-void job_active_words(struct buf *b, const struct names *active);
+/*
+ * If jobs of a session are active, prints the error object that names them,
+ * and ends the program with EXIT_BUSY. To be called with the session's gate
+ * held exclusively.
+ */
+void job_refuse_active(const char *session);
 
 uint64_t job_now(void); /* CLOCK_REALTIME, ns */
 
