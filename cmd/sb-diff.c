@@ -765,7 +765,8 @@ keep(void *arg, const struct change *c)
 {
 	struct change copy = *c;
 
-	(void)arg;
+	if (session_is_aside(arg, c->path))
+		return 0;
 	copy.path = xstrdup(c->path);
 	copy.target = c->target ? xstrdup(c->target) : NULL;
 	changes_add(&changes, &copy);
@@ -806,7 +807,7 @@ open_session(const char *id)
 	upper = path_open(s.dirfd, "upper", O_RDONLY | O_DIRECTORY, 0);
 	if (upper == -1)
 		die_sys("unable to open the upper of session %s", id);
-	if (layer_scan(upper, "u", false, keep, NULL, &where) == 0)
+	if (layer_scan(upper, "u", false, keep, s.id, &where) == 0)
 		return;
 	if (errno == ENAMETOOLONG)
 		die(EXIT_USAGE,

@@ -248,7 +248,8 @@ count_resolved(struct publish *p, const struct change *c)
 static int
 capture(struct publish *p)
 {
-	const char *const scan[] = { "sb-layer-scan", UPPER, NULL };
+	const char *const scan[] = { "sb-layer-scan", "-s", p->session->id,
+		UPPER, NULL };
 	const char *const route[] = { "sb-change-route", "-X", CONFLICT,
 		BASE_IDS, NULL };
 	int base = ids_file(&p->base, NULL), pipefd[2], scanned, routed;

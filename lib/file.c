@@ -539,6 +539,8 @@ tree_entry(struct tree *t, const char *path, const struct file *f,
 	char *entry;
 
 	if (t->id) {
+		if (session_is_aside(t->id, name))
+			return false;
 		if (path_lstat(f->fd, name, &st) == -1) {
 			if (errno == ENOENT)
 				return false;

@@ -80,7 +80,8 @@ void file_require(const struct tree *t, const struct file *f, const char *path,
 void tree_names(
     struct tree *t, const char *path, const struct file *f, struct names *out);
 
-/* One of them: its kind and, of a file, its size. False: gone meanwhile. */
+/* One of them: its kind and, of a file, its size. False: gone meanwhile, or
+ * the session's name aside. */
 bool tree_entry(struct tree *t, const char *path, const struct file *f,
     const char *name, enum file_kind *kind, uint64_t *size);
 

@@ -16,8 +16,7 @@
 #include "stage.h"
 
 enum {
-	TRIES = 64,
-	ASIDE_MAX = ID_MAX + 16
+	TRIES = 64
 };
 
 #define EDIT_LOCK "edit.lock"
@@ -26,34 +25,22 @@ enum {
 /* What is there and goes unless the change is made. */
 static struct undo {
 	int session; /* has the link "edit", or -1 */
-	int dir; /* has the file aside, or -1 */
-	char aside[ASIDE_MAX];
-	struct made {
-		int dir;
-		char *name;
-	} *made; /* directories, the last is the deepest */
-	size_t n, cap;
+	int dir; /* has what is aside, or -1 */
+	char aside[SESSION_ASIDE_BYTES];
 } undo = { .session = -1, .dir = -1 };
 
 static void
 undo_all(void)
 {
 	if (undo.dir != -1)
-		unlinkat(undo.dir, undo.aside, 0);
+		path_rm_tree(undo.dir, undo.aside);
 	io_drop(&undo.dir);
 	if (undo.session != -1)
 		unlinkat(undo.session, EDIT_LINK, 0);
 	undo.session = -1;
-	while (undo.n > 0) {
-		struct made *m = &undo.made[--undo.n];
-
-		unlinkat(m->dir, m->name, AT_REMOVEDIR);
-		io_drop(&m->dir);
-		free(m->name);
-	}
 }
 
-/* Made: what is left of it is kept and synced. */
+/* Made: nothing is aside any more. */
 static void
 settle(void)
 {
@@ -62,90 +49,51 @@ settle(void)
 	if (stage_sync_dir(undo.dir, ".") == -1)
 		warn_sys("the directory of the file cannot be synced");
 	io_drop(&undo.dir);
-	while (undo.n > 0) {
-		struct made *m = &undo.made[--undo.n];
-
-		if (stage_sync_dir(m->dir, ".") == -1)
-			warn_sys(
-			    "the directory of %s cannot be synced", m->name);
-		io_drop(&m->dir);
-		free(m->name);
-	}
 }
 
-static void
-name_aside(const char *id, char out[ASIDE_MAX])
-{
-	snprintf(out, ASIDE_MAX, ".sb-%s.tmp", id);
-}
-
-/* If the directory that the link names was renamed, nothing is found. */
+/*
+ * If the directory that the link names was renamed, nothing is found: then it
+ * stays, and is no part of the tree all the same.
+ */
 int
 put_sweep(const struct session *s, int root)
 {
-	char dir[PATH_BYTES_MAX + 1], aside[ASIDE_MAX];
+	char dir[PATH_BYTES_MAX + 1], aside[SESSION_ASIDE_BYTES];
 	ssize_t n = readlinkat(s->dirfd, EDIT_LINK, dir, sizeof dir - 1);
 	int fd;
 
 	if (n == -1)
 		return errno == ENOENT ? 0 : -1;
 	dir[n] = '\0';
-	name_aside(s->id, aside);
+	session_aside(s->id, aside);
 	fd = path_open(root, dir, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (fd != -1)
-		unlinkat(fd, aside, 0);
+		path_rm_tree(fd, aside);
 	io_drop(&fd);
 	return unlinkat(s->dirfd, EDIT_LINK, 0);
 }
 
+/*
+ * Opens the deepest directory on the way that is there; *len: how many bytes
+ * of the path it is.
+ */
 static int
-open_dir(int dir, const char *name)
+open_deepest(int root, const char *path, size_t *len)
 {
-	return path_open(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-}
+	char *part = xstrdup(path);
+	int fd;
 
-/* Opens directory name in dir, or makes it; -1 when something else is there. */
-static int
-enter_dir(int dir, const char *name)
-{
-	int fd = open_dir(dir, name);
-
-	if (fd != -1 || errno != ENOENT)
-		return fd;
-	if (mkdirat(dir, name, 0755) == -1)
-		return errno == EEXIST ? open_dir(dir, name) : -1;
-	if (undo.n == undo.cap)
-		undo.made = xgrow(undo.made, &undo.cap, sizeof *undo.made);
-	undo.made[undo.n] =
-	    (struct made){ fcntl(dir, F_DUPFD_CLOEXEC, 3), xstrdup(name) };
-	if (undo.made[undo.n].dir == -1) {
-		unlinkat(dir, name, AT_REMOVEDIR);
-		free(undo.made[undo.n].name);
-		return -1;
-	}
-	undo.n++;
-	return open_dir(dir, name);
-}
-
-/* The directory of path, component by component, so that one can be made. */
-static int
-enter_parent(int root, const char *path)
-{
-	char *part = xstrndup(path, path_parent_len(path)), *p = part;
-	int dir = fcntl(root, F_DUPFD_CLOEXEC, 3), next;
-
-	while (dir != -1 && *p != '\0') {
-		size_t n = strcspn(p, "/");
-		bool last = p[n] == '\0';
-
-		p[n] = '\0';
-		next = enter_dir(dir, p);
-		io_drop(&dir);
-		dir = next;
-		p += n + !last;
+	*len = path_parent_len(path);
+	for (;;) {
+		part[*len] = '\0';
+		fd =
+		    path_open(root, part, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+		if (fd != -1 || errno != ENOENT || *len == 0)
+			break;
+		*len = path_parent_len(part);
 	}
 	free(part);
-	return dir;
+	return fd;
 }
 
 /*
@@ -178,28 +126,65 @@ is_race(int err)
 	    err == ENOTDIR || err == EISDIR;
 }
 
-/* False when the directory has just gone. */
+/*
+ * Makes the directories that are missing, as the tree undo.aside: rest is the
+ * path from the first of them on. Opens the last one; -1 with errno. What gets
+ * a name in it is synced when it has it.
+ */
+static int
+make_dirs(const char *rest)
+{
+	int dir = fcntl(undo.dir, F_DUPFD_CLOEXEC, 3), next;
+	char *copy = xstrdup(rest), *at = copy, *slash;
+	const char *name = undo.aside;
+
+	for (; dir != -1; at = slash + 1, name = at) {
+		slash = strchr(at, '/');
+		if (!slash)
+			break;
+		*slash = '\0';
+		next = mkdirat(dir, name, 0755) == -1
+		    ? -1
+		    : path_open(dir, name, O_RDONLY | O_DIRECTORY, 0);
+		if (next != -1 && name != undo.aside && fsync(dir) == -1)
+			io_drop(&next);
+		io_drop(&dir);
+		dir = next;
+	}
+	free(copy);
+	return dir;
+}
+
+/*
+ * The file, or the tree of directories that it is in, under the name aside.
+ * False when the directory has just gone.
+ */
 static bool
 write_aside(const struct tree *t, const struct put *p, const struct file *old,
-    const struct buf *content)
+    const struct buf *content, const char *rest)
 {
-	size_t len = path_parent_len(p->path);
-	char *dir = len > 0 ? xstrndup(p->path, len) : xstrdup(".");
-	int fd;
+	char *where = xstrndup(p->path, (size_t)(rest - p->path));
+	bool deep = strchr(rest, '/') != NULL;
+	int dir, fd = -1;
 
 	/* Before the file: a killed run leaves the link, or both. */
-	if (symlinkat(dir, t->session.dirfd, EDIT_LINK) == -1)
+	if (symlinkat(*where ? where : ".", t->session.dirfd, EDIT_LINK) == -1)
 		answer_sys("unable to make workspace/%s/%s", t->id, EDIT_LINK);
 	undo.session = t->session.dirfd;
-	free(dir);
-	unlinkat(undo.dir, undo.aside, 0);
-	fd = openat(undo.dir, undo.aside,
-	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd == -1 && is_race(errno))
+	free(where);
+	path_rm_tree(undo.dir, undo.aside);
+	dir = make_dirs(rest);
+	if (dir != -1)
+		fd = openat(dir, deep ? path_base(rest) : undo.aside,
+		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd == -1 && is_race(errno)) {
+		io_drop(&dir);
 		return false;
+	}
 	if (fd == -1 || put_fill(fd, old, content) == -1 || fsync(fd) == -1 ||
-	    io_close(fd) == -1)
+	    io_close(fd) == -1 || (deep && fsync(dir) == -1))
 		answer_sys("unable to write %s in session %s", p->path, t->id);
+	io_drop(&dir);
 	return true;
 }
 
@@ -208,34 +193,37 @@ static bool
 replace(const struct tree *t, const struct put *p, const struct file *old,
     const struct buf *content)
 {
-	const char *name = path_base(p->path);
-	bool new = old->kind == FILE_ABSENT;
-	int dir = enter_parent(t->root, p->path);
+	bool new = old->kind == FILE_ABSENT, done;
+	const char *rest;
+	char *name;
+	size_t len;
 
-	if (dir == -1) {
+	undo.dir = open_deepest(t->root, p->path, &len);
+	if (undo.dir == -1) {
 		if (!is_race(errno))
-			answer_sys("unable to make the directory of %s in "
+			answer_sys("unable to open the directory of %s in "
 				   "session %s",
 			    p->path, t->id);
-		undo_all();
 		return false;
 	}
-	undo.dir = dir;
-	if (!write_aside(t, p, old, content) ||
-	    !is_unchanged(dir, name, old, p->reads)) {
-		undo_all();
-		return false;
-	}
-	if (renameat2(dir, undo.aside, dir, name, new ? RENAME_NOREPLACE : 0) ==
-	    -1) {
+	rest = p->path + len + (len > 0);
+	name = xstrndup(rest, strcspn(rest, "/"));
+	done = write_aside(t, p, old, content, rest) &&
+	    is_unchanged(undo.dir, name, old, p->reads);
+	if (done &&
+	    renameat2(undo.dir, undo.aside, undo.dir, name,
+		new ? RENAME_NOREPLACE : 0) == -1) {
 		if (!is_race(errno))
 			answer_sys("unable to put %s in place in session %s",
 			    p->path, t->id);
-		undo_all();
-		return false;
+		done = false;
 	}
-	settle();
-	return true;
+	if (done)
+		settle();
+	else
+		undo_all();
+	free(name);
+	return done;
 }
 
 bool
@@ -255,7 +243,7 @@ put_in_session(const struct put *p, const char *session)
 		die(EXIT_SYS, "out of memory");
 	io_many_fds();
 	umask(0);
-	name_aside(t.id, undo.aside);
+	session_aside(t.id, undo.aside);
 	if (put_sweep(&t.session, t.root) == -1)
 		answer_sys("unable to remove what an earlier change left in "
 			   "session %s",

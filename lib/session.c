@@ -327,3 +327,25 @@ session_remove(struct session *s)
 	session_sweep(s->workfd);
 	return 0;
 }
+
+void
+session_aside(const char *id, char out[SESSION_ASIDE_BYTES])
+{
+	snprintf(out, SESSION_ASIDE_BYTES, ".sb-%s.tmp", id);
+}
+
+bool
+session_is_aside(const char *id, const char *path)
+{
+	char aside[SESSION_ASIDE_BYTES];
+	size_t len, n;
+
+	session_aside(id, aside);
+	len = strlen(aside);
+	for (; *path != '\0'; path += n + (path[n] == '/')) {
+		n = strcspn(path, "/");
+		if (n == len && memcmp(path, aside, n) == 0)
+			return true;
+	}
+	return false;
+}

@@ -71,6 +71,17 @@ int session_remove(struct session *s);
 void session_sweep(int workfd);
 
 /*
+ * The name that a file of session id, or a directory with it, has while
+ * sb-file-write or sb-file-edit are at it. What a killed one left under this
+ * name is no part of the session's tree. session_is_aside: is path that, or
+ * below it?
+ */
+#define SESSION_ASIDE_BYTES (ID_MAX + 16)
+
+void session_aside(const char *id, char out[SESSION_ASIDE_BYTES]);
+bool session_is_aside(const char *id, const char *path);
+
+/*
  * Path of the workspace, from workspace.json: the directory that was
  * imported. Caller frees. NULL with errno; EINVAL for a damaged file.
  */

@@ -377,11 +377,34 @@ template() {
 # reset: as it was at the beginning.
 reset() { sb-run "$s" sh -c 'seq 3 >d/f; rm -rf n'; }
 old_or_new() {
-	is=$(sb-run "$s" sh -c 'cat d/f; ls -A d; ! test -e n/n/f || cat n/n/f' | xargs)
+	is=$(sb-run "$s" sh -c 'cat d/f; ls -A d; ! test -e n || cat n/n/f' | xargs)
 	case $is in
 	'1 2 3 f' | '1 two 3 f' | '1 2 3 f new') ;;
 	*) fail "neither old nor new: $is" ;;
 	esac
+}
+
+@test "what a killed change left is neither listed, shown nor published" {
+	need strace
+	mkdir -p ws/d; seq 3 >ws/d/f
+	start
+	run_in 'echo mine >m'
+	edits 2 two >e
+	kill_at fsync 1 sb-file-edit -s "$s" d/f <e || :
+	[ -f "$W/upper/d/.sb-$s.tmp" ]
+	is "$(sb-file-list -s "$s" d | jq -r '.entries[].name')" f
+	is "$(sb-diff -n "$s")" 'A m'
+	# The next change removes it; killed as well, it leaves directories.
+	echo x | kill_at fsync 2 sb-file-write -s "$s" n/n/f || :
+	[ ! -e "$W/upper/d/.sb-$s.tmp" ]
+	[ -f "$W/upper/.sb-$s.tmp/n/f" ]
+	is "$(sb-file-list -s "$s" | jq -r '.entries[].name' | xargs)" 'd m'
+	is "$(sb-diff -n "$s")" 'A m'
+	! sb-diff "$s" | grep -q '\.sb-'
+	sb-publish "$s" >out
+	is "$(jq .publish.route_summary.source_count out)" 1
+	is "$(sb-stack-show | sb-layer-list -r | tr '\0' '\n' | cut -f 2 | xargs)" 'd d/f m'
+	is "$(sb-file-read d/f | jq -r .content | xargs)" '1 2 3'
 }
 
 @test "killed at any call, a change in a session is made or not, and the next one sweeps" {

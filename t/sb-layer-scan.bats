@@ -11,8 +11,9 @@ setup() {
 	run -100 sb-layer-scan
 	run -100 sb-layer-scan a b
 	run -100 sb-layer-scan -x up
+	run -100 sb-layer-scan -s ../x up
 	run -0 sb-layer-scan -h
-	is "$output" "usage: sb-layer-scan dir"
+	is "$output" "usage: sb-layer-scan [-s session] dir"
 }
 
 @test "an empty upper is the empty stream" {
@@ -129,4 +130,14 @@ setup() {
 	touch up/f
 	run -111 sh -c 'sb-layer-scan up >/dev/full'
 	run -111 sh -c 'sb-layer-scan up >&-'
+}
+
+@test "what a killed change left aside in the session is passed over, and nothing else" {
+	mkdir -p up/d/.sb-s1.tmp/x up/.sb-s2.tmp up/.sb-s1.tmp.x
+	: >up/d/.sb-s1.tmp/x/f
+	: >up/.sb-s1.tmp
+	sb-layer-scan -s s1 up >out
+	same out <(records "$(rec_d .sb-s1.tmp.x)" "$(rec_d .sb-s2.tmp)" "$(rec_d d)")
+	sb-layer-scan up | tr '\0' '\n' >all
+	is "$(wc -l <all)" 8
 }
