@@ -1,162 +1,180 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sb-file-blame: tell who owns the lines of a file, as head shows it. Shape:
- * source; prints one JSON object.
+ * sb-file-blame: tell who owns the lines of a file, as head or a session shows
+ * it. Shape: source; prints one JSON object.
  *
- *   1. Pin the layers of head with a lease of our own.
- *   2. Look the path up; no layer but a base has it: there is no record.
- *   3. Ask the layers for its owners, newest first.
+ *   1. Open head or the session; look the path up, following no link.
+ *   2. What the layers of head show, or those that the session was made on:
+ *      ask them for the owners, newest first. If no layer but a base has the
+ *      file, there is no record.
+ *   3. What the session has changed: say what its publish would write down.
  *
- * Invariant: the ranges tile the lines that the file has now, or nothing is
- * printed.
+ * Invariant: the ranges tile the lines that the file has now, or the error
+ * object is printed.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "blame.h"
-#include "buf.h"
 #include "err.h"
+#include "file.h"
 #include "io.h"
-#include "lock.h"
 #include "mem.h"
+#include "num.h"
 #include "out.h"
-#include "path.h"
-#include "rec.h"
-#include "stack.h"
-#include "store.h"
-#include "view.h"
+#include "route.h"
 
-static const char usage[] = "sb-file-blame path";
-
-enum {
-	LOCK_MS = 30000
-};
-
-static int stackfd;
-static char lease[ID_MAX + 1];
-
-/* The lock of the lease ends with us. */
-static void
-drop_lease(void)
-{
-	stack_lease_drop(stackfd, lease);
-}
-
-static void
-pin_head(struct ids *ids)
-{
-	struct manifest head;
-	const char *why = NULL;
-	uint32_t r;
-	int lock;
-
-	if (getrandom(&r, sizeof r, 0) != (ssize_t)sizeof r)
-		die_sys("unable to get random bytes");
-	snprintf(
-	    lease, sizeof lease, "blame-%ld-%08" PRIx32, (long)getpid(), r);
-	/* Shared: a layer that head names cannot go before our lease stands. */
-	lock = lock_take(stackfd, STACK_LOCK, false, LOCK_MS);
-	if (lock == -1 && errno == ETIMEDOUT)
-		die(EXIT_TIMEOUT, "gave up waiting for the stack lock");
-	if (lock == -1)
-		die_sys("unable to lock the stack");
-	if (manifest_read(stackfd, STACK_MANIFEST, &head, &why) == -1)
-		die(EXIT_SYS, "unable to read %s: %s", STACK_MANIFEST,
-		    why ? why : strerror(errno));
-	if (stack_lease(stackfd, lease, &head) == -1)
-		die_sys("unable to make lease %s", lease);
-	if (atexit(drop_lease) != 0)
-		die(EXIT_SYS, "out of memory");
-	io_drop(&lock);
-	for (size_t i = 0; i < head.n; i++)
-		ids_add(ids, head.id[i]);
-	manifest_release(&head);
-}
-
-/* "./a//b" is "a/b". NULL for what is no path below the root. */
-static char *
-clean(const char *path)
-{
-	struct buf b = BUF_INIT;
-
-	if (*path == '/')
-		return NULL;
-	while (*path != '\0') {
-		size_t n = strcspn(path, "/");
-
-		if (n > 0 && !(n == 1 && *path == '.')) {
-			if (b.len > 0)
-				buf_addc(&b, '/');
-			buf_add(&b, path, n);
-		}
-		path += n;
-		path += strspn(path, "/");
-	}
-	if (path_is_valid(buf_str(&b)))
-		return buf_steal(&b);
-	buf_release(&b);
-	return NULL;
-}
+static const char usage[] = "sb-file-blame [-s session] [-t ms] path";
 
 __attribute__((noreturn)) static void
 not_found(const char *path)
 {
-	struct buf b = BUF_INIT, message = BUF_INIT;
+	struct buf b = BUF_INIT;
 
-	buf_addf(&message, "no auditability record for path: %s", path);
-	buf_addc(&b, '{');
-	out_key(&b, "error");
-	buf_addc(&b, '{');
-	out_str(&b, "kind", "not_found");
-	out_key(&b, "message");
-	if (utf8_is_valid(message.data, message.len))
-		out_string(&b, message.data, message.len);
-	else
-		out_string_ascii(&b, message.data, message.len);
-	out_key(&b, "details");
-	buf_addc(&b, '{');
 	out_path(&b, "path", path);
-	buf_adds(&b, "}}}");
-	puts(b.data);
-	stdout_done();
-	die(EXIT_NO, "%s", message.data);
+	answer_error(EXIT_NO, KIND_NOT_FOUND, &b,
+	    "no auditability record for path: %s", path);
+}
+
+__attribute__((noreturn)) static void
+blame_failed(const struct blame *b, const char *path)
+{
+	const char *where = blame_where(b);
+
+	if (where && errno == EINVAL)
+		answer_error(
+		    EXIT_SYS, KIND_FAILED, NULL, "%s is damaged", where);
+	answer_sys("unable to read %s", where ? where : path);
 }
 
 static uint64_t
-count(struct view *v, const char *path, const struct node *n)
+count(int fd, const char *path)
 {
-	int fd = view_fd(v, path, n);
 	uint64_t lines;
 
-	if (fd == -1 || lines_count(fd, &lines) == -1)
-		die_sys("unable to read %s in layer %s", path,
-		    view_layer_id(v, n->layer));
-	io_drop(&fd);
+	if (lseek(fd, 0, SEEK_SET) == -1 || lines_count(fd, &lines) == -1)
+		answer_sys("unable to read %s", path);
 	return lines;
 }
 
-/* Ranges that tile the lines. */
 static void
-settle(struct owners *o, uint64_t lines, const char *path)
+give_all(struct owners *o, uint64_t lines, const char *owner)
 {
-	char *owner;
+	owners_release(o);
+	owners_add(o, (size_t)lines, owner);
+}
 
-	if (o->whole) {
-		owner = xstrdup(o->v[0].owner);
-		owners_release(o);
-		owners_add(o, (size_t)lines, owner);
+/* The owners that the layers of the view know of the file that they show. */
+static void
+of_layers(struct tree *t, const char *path, int fd, struct owners *out)
+{
+	struct blame *b;
+	uint64_t lines;
+	struct node n;
+	char *owner;
+	int rc;
+
+	if (view_get(t->view, path, &n) == -1)
+		answer_sys("unable to look up %s", path);
+	if (view_layer_id(t->view, n.layer)[0] == 'B')
+		not_found(path);
+	b = blame_open(t->stackfd, t->view);
+	rc = blame_get(b, path, out);
+	if (rc == -1)
+		blame_failed(b, path);
+	lines = count(fd, path);
+	if (rc == 0) {
+		/* Published with another mode, it is still the base's. */
+		give_all(out, lines, OWNER_ORIGINAL);
+	} else if (out->whole) {
+		owner = xstrdup(out->v[0].owner);
+		give_all(out, lines, owner);
 		free(owner);
 	}
-	if (owners_lines(o) != lines)
-		die(EXIT_SYS,
+	if (owners_lines(out) != lines)
+		answer_error(EXIT_SYS, KIND_FAILED, NULL,
 		    "what is recorded of %s is of another text: it has %" PRIu64
 		    " lines, recorded are %zu",
-		    path, lines, owners_lines(o));
+		    path, lines, owners_lines(out));
+	blame_close(b);
+}
+
+/* Reads a file from its start; false when it has no lines to tell apart. */
+static bool
+read_text(int fd, const char *path, struct buf *b)
+{
+	if (lseek(fd, 0, SEEK_SET) == -1)
+		answer_sys("unable to read %s", path);
+	if (io_read_buf(fd, b, MERGE_TEXT_MAX) == -1) {
+		if (errno == EFBIG)
+			return false;
+		answer_sys("unable to read %s", path);
+	}
+	return b->len > 0 && text_is_mergeable(buf_str(b), b->len);
+}
+
+/*
+ * The owners of f, which the session has in the place of the layers' file old
+ * (-1 when there is none), as sb-change-resolve gives them.
+ */
+static void
+of_change(struct tree *t, const char *path, const struct file *f, int old,
+    struct owners *out)
+{
+	struct buf was = BUF_INIT, is = BUF_INIT;
+	struct route *route = route_open(t->view);
+	struct blame *b = blame_open(t->stackfd, t->view);
+	char *me = xasprintf("workspace_session:%s", t->id);
+	int letter = route_of(route, path, false);
+	bool had_lines;
+
+	if (letter == -1)
+		answer_sys("unable to read the .gitignore files for %s", path);
+	if (letter == 's' && read_text(f->fd, path, &is)) {
+		had_lines = old != -1 && read_text(old, path, &was);
+		if (blame_text(b, path, had_lines ? &was : NULL, &is, NULL, me,
+			out) == -1)
+			blame_failed(b, path);
+	} else {
+		give_all(out, count(f->fd, path), me);
+	}
+	free(me);
+	blame_close(b);
+	route_close(route);
+	buf_release(&was);
+	buf_release(&is);
+}
+
+static void
+in_session(
+    struct tree *t, const char *path, const struct file *f, struct owners *out)
+{
+	struct node n;
+	int fd = -1, same = 0;
+
+	tree_open_lease(t);
+	if (view_get(t->view, path, &n) == -1)
+		answer_sys("unable to look up %s", path);
+	if (n.kind == NODE_FILE) {
+		fd = view_fd(t->view, path, &n);
+		if (fd == -1)
+			same = -1;
+		else if (n.st.st_size == f->st.st_size)
+			same = io_same(fd, f->fd);
+	}
+	if (same == -1)
+		answer_sys("unable to compare %s with the layers", path);
+	if (same == 1)
+		of_layers(t, path, fd, out);
+	else
+		of_change(t, path, f, fd, out);
+	io_drop(&fd);
 }
 
 static void
@@ -188,47 +206,38 @@ int
 main(int argc, char **argv)
 {
 	struct owners owners = OWNERS_INIT;
-	struct ids ids = IDS_INIT;
-	struct blame *blame;
-	const char *where;
-	size_t bad = 0;
-	struct view *v;
-	struct node n;
+	const char *session = NULL;
+	uint64_t ms = 30000;
+	struct tree t;
+	struct file f;
 	char *path;
-	int opt, rc;
+	int opt;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+h")) != -1) {
+	while ((opt = getopt(argc, argv, "+s:t:h")) != -1) {
 		if (opt == 'h')
 			usage_help(usage);
-		usage_die(usage);
+		else if (opt == 's')
+			session = optarg;
+		else if (!(opt == 't' && num_dec(optarg, 0, INT32_MAX, &ms)))
+			usage_die(usage);
 	}
 	if (optind + 1 != argc)
 		usage_die(usage);
 
-	stackfd = store_open_stack();
-	path = clean(argv[optind]);
+	path = file_path_if(argv[optind], false);
 	if (!path)
 		not_found(argv[optind]);
-	pin_head(&ids);
-	v = view_open(stackfd, &ids, &bad);
-	if (!v)
-		die_sys("unable to open layer %s", ids.id[bad]);
-	if (view_get(v, path, &n) == -1)
-		die_sys("unable to look up %s", path);
-	if (n.kind != NODE_FILE || view_layer_id(v, n.layer)[0] == 'B')
+	tree_open(&t, session, (int)ms);
+	tree_find(&t, path, &f);
+	if (f.kind != FILE_REGULAR)
 		not_found(path);
-	blame = blame_open(stackfd, v);
-	rc = blame_get(blame, path, &owners);
-	where = blame_where(blame);
-	if (rc == -1 && where && errno == EINVAL)
-		die(EXIT_SYS, "%s is damaged", where);
-	if (rc == -1)
-		die_sys("unable to read %s", where ? where : path);
-	/* Published with another mode, its content is still the base's. */
-	if (rc == 0)
-		owners_set_whole(&owners, OWNER_ORIGINAL);
-	settle(&owners, count(v, path, &n), path);
+	if (t.id)
+		in_session(&t, path, &f, &owners);
+	else
+		of_layers(&t, path, f.fd, &owners);
+	file_release(&f);
+	tree_close(&t);
 	print(path, &owners);
 	return EXIT_OK;
 }

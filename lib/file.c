@@ -30,12 +30,6 @@ enum {
 
 /* ---- paths ---- */
 
-__attribute__((noreturn)) static void
-refuse_path(const char *arg)
-{
-	answer_error(EXIT_USAGE, KIND_INVALID, NULL, "invalid path: %s", arg);
-}
-
 /* Appends the components of path, joined by one '/'. */
 static void
 add_components(struct buf *b, const char *path)
@@ -64,9 +58,9 @@ has_long_name(const char *path)
 	return false;
 }
 
-/* Takes the workspace's own path off the front, which must be there. */
+/* Takes the workspace's own path off the front; NULL when it is not there. */
 static const char *
-below_workspace(const char *path, const char *arg)
+below_workspace(const char *path)
 {
 	struct buf ws = BUF_INIT;
 	char *workspace = session_workspace();
@@ -74,34 +68,46 @@ below_workspace(const char *path, const char *arg)
 	if (!workspace)
 		answer_sys("unable to read layer-stack/workspace.json");
 	add_components(&ws, workspace);
-	if (!path_is_below(path, buf_str(&ws)))
-		refuse_path(arg);
-	path += ws.len;
-	path += *path == '/';
+	if (path_is_below(path, buf_str(&ws))) {
+		path += ws.len;
+		path += *path == '/';
+	} else {
+		path = NULL;
+	}
 	free(workspace);
 	buf_release(&ws);
 	return path;
 }
 
 char *
-file_path(const char *arg, bool may_be_root)
+file_path_if(const char *arg, bool may_be_root)
 {
 	struct buf b = BUF_INIT;
 	const char *path;
-	char *copy;
+	char *copy = NULL;
 
 	add_components(&b, arg);
 	path = buf_str(&b);
 	/* Before anything is taken off: /ws/../x must not become ../x. */
 	if (*path != '\0' && !path_is_valid(path))
-		refuse_path(arg);
-	if (*arg == '/' && (*path != '\0' || !may_be_root))
-		path = below_workspace(path, arg);
-	if ((*path == '\0' && !may_be_root) || has_long_name(path))
-		refuse_path(arg);
-	copy = xstrdup(path);
+		path = NULL;
+	else if (*arg == '/' && (*path != '\0' || !may_be_root))
+		path = below_workspace(path);
+	if (path && (*path != '\0' || may_be_root) && !has_long_name(path))
+		copy = xstrdup(path);
 	buf_release(&b);
 	return copy;
+}
+
+char *
+file_path(const char *arg, bool may_be_root)
+{
+	char *path = file_path_if(arg, may_be_root);
+
+	if (!path)
+		answer_error(
+		    EXIT_USAGE, KIND_INVALID, NULL, "invalid path: %s", arg);
+	return path;
 }
 
 /* ---- sessions ---- */
@@ -318,18 +324,43 @@ pin_head(struct tree *t, int ms)
 }
 
 static void
-open_head(struct tree *t, int ms)
+open_layers(struct tree *t, const struct manifest *m)
 {
 	struct ids ids = IDS_INIT;
 	size_t bad = 0;
 
-	t->stackfd = store_open_stack();
-	pin_head(t, ms);
-	for (size_t i = 0; i < t->head.n; i++)
-		ids_add(&ids, t->head.id[i]);
+	for (size_t i = 0; i < m->n; i++)
+		ids_add(&ids, m->id[i]);
 	t->view = view_open(t->stackfd, &ids, &bad);
 	if (!t->view)
 		answer_sys("unable to open layer %s", ids.id[bad]);
+}
+
+static void
+open_head(struct tree *t, int ms)
+{
+	t->stackfd = store_open_stack();
+	pin_head(t, ms);
+	open_layers(t, &t->head);
+}
+
+void
+tree_open_lease(struct tree *t)
+{
+	struct manifest m = MANIFEST_INIT;
+	const char *why = NULL;
+
+	/* To manifest_read a missing file is an empty list. */
+	if (manifest_read(t->session.dirfd, "lease", &m, &why) == -1 ||
+	    m.n == 0)
+		answer_error(EXIT_SYS, KIND_FAILED, NULL,
+		    "unable to read workspace/%s/lease: %s", t->id,
+		    why           ? why
+			: m.n > 0 ? strerror(errno)
+				  : "no layers");
+	t->stackfd = store_open_stack();
+	open_layers(t, &m);
+	manifest_release(&m);
 }
 
 void

@@ -23,8 +23,10 @@
 
 /*
  * "./a//b", or "/ws/a/b" where /ws is the workspace, is "a/b". The root itself
- * is "" where may_be_root, else no path. Caller frees.
+ * is "" where may_be_root, else no path. file_path_if gives NULL for what is no
+ * path, file_path ends the program. Caller frees.
  */
+char *file_path_if(const char *arg, bool may_be_root);
 char *file_path(const char *arg, bool may_be_root);
 
 struct tree {
@@ -32,10 +34,11 @@ struct tree {
 	/* of a session */
 	struct session session; /* its gate is held shared */
 	int root; /* its workspace, O_PATH */
-	/* of head */
+	/* of head; in a session only after tree_open_lease */
 	int stackfd;
-	struct manifest head;
 	struct view *view;
+	/* of head */
+	struct manifest head;
 	char lease[ID_MAX + 1]; /* keeps the layers of head */
 	int lease_lock;
 };
@@ -47,6 +50,9 @@ struct tree {
  */
 void tree_open(struct tree *t, const char *id, int ms);
 void tree_close(struct tree *t);
+
+/* In a session: opens a view of the layers that it was made on. */
+void tree_open_lease(struct tree *t);
 
 enum file_kind {
 	FILE_ABSENT,

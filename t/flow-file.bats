@@ -85,6 +85,41 @@ A n"
 	refused 1 not_found "workspace session not found: $s" sb-file-write -s "$s" f </dev/null
 }
 
+@test "blame in a session says what its publish will write down" {
+	mkdir -p ws/d; seq 4 >ws/f; seq 3 >ws/same; seq 3 >ws/gone; seq 3 >ws/mode
+	printf 'a\0b\n' >ws/bin; printf '*.log\n' >ws/.gitignore
+	start
+	edits 1 one | sb-file-edit -a operation:r1 f
+	seq 2 | sb-file-write -a operation:r2 r
+	s=$(sb-session-new)
+	edits 3 three | sb-file-edit -s "$s" f
+	run_in 'rm gone; chmod 755 mode r; ln -s f link; : >empty; printf "x\0\n" >bin; seq 5 >x.log; seq 2 >new
+		mkdir .git; echo x >.git/y'
+	blame() { sb-file-blame "$@" | jq -r '.ranges[] | "\(.start_line)+\(.line_count) \(.owner)"'; }
+	is "$(blame -s "$s" f)" "1+1 operation:r1
+2+1 original
+3+1 workspace_session:$s
+4+1 original"
+	is "$(blame -s "$s" "$T/ws/r")" '1+2 operation:r2'
+	is "$(blame -s "$s" new)" "1+2 workspace_session:$s"
+	for p in same mode gone link d no ../x /etc/passwd; do
+		refused 1 not_found "no auditability record for path: $p" sb-file-blame -s "$s" "$p"
+	done
+	# Nothing of it is on head yet.
+	is "$(blame f)" '1+1 operation:r1
+2+3 original'
+	refused 1 not_found 'no auditability record for path: new' sb-file-blame new
+	mkdir said
+	for p in f r new x.log empty bin .git/y; do sb-file-blame -s "$s" $p >said/${p#.git/}; done
+	same said/empty <(echo '{"path":"empty","ranges":[]}')
+	sb-publish "$s" >out
+	for p in f r new x.log empty bin .git/y; do
+		sb-file-blame $p >got
+		same got said/${p#.git/}
+	done
+	refused 1 not_found "workspace session not found: $s" sb-file-blame -s "$s" f
+}
+
 @test "head moves under a session without its seeing it" {
 	mkdir ws; seq 3 >ws/f
 	start

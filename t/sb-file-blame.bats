@@ -50,8 +50,9 @@ ranges() {
 	run -100 sb-file-blame
 	run -100 sb-file-blame a b
 	run -100 sb-file-blame -x a
+	run -100 sb-file-blame -t x a
 	run -0 sb-file-blame -h
-	is "$output" "usage: sb-file-blame path"
+	is "$output" "usage: sb-file-blame [-s session] [-t ms] path"
 }
 
 @test "ranges tile the file; one owner after the other" {
@@ -72,7 +73,7 @@ ranges() {
 	echo x >up/d/f
 	publish '1 a\td/f##'
 	ranges d/f 1 1 a >want
-	for path in d/f ./d/f d//f d/./f .//d/f/ d/f/.; do
+	for path in d/f ./d/f d//f d/./f .//d/f/ d/f/. "$T/ws/d/f"; do
 		sb-file-blame "$path" >got
 		same got want
 	done
@@ -83,7 +84,7 @@ ranges() {
 	mkdir up
 	echo x >up/f
 	publish '1 a\tf##'
-	for path in cfg d/base no d d/no cfg/x f/x '' . .. ../f d/../f /f /; do
+	for path in cfg d/base no d d/no cfg/x f/x '' . .. ../f d/../f /f / /etc/passwd "$T/ws" "$T/ws/../f"; do
 		unknown "$path"
 	done
 	path=$(printf '%0256d' 0)
@@ -188,26 +189,41 @@ ranges() {
 	unknown f
 }
 
-@test "damage is 111 and named, and nothing is printed" {
+# damaged MESSAGE
+damaged() {
+	run -111 --separate-stderr sb-file-blame f
+	is "$output" "{\"error\":{\"kind\":\"operation_failed\",\"message\":\"$1\",\"details\":{}}}"
+	is "$stderr" "sb-file-blame: fatal: $1"
+	is "$(ls -A "$S/leases")" ""
+}
+
+@test "damage is 111 and named, and no range is printed" {
 	local text
 	mkdir up
 	printf 'x\ny\n' >up/f
 	publish '2 a\tf##'
+	f=meta/$(cat last).blame
 	for text in '' '2 a\tf#' '2 a f##' '0 a\tf##'; do
-		printf "$text" | tr '#' '\0' >"$S/meta/$(cat last).blame"
-		run -111 --separate-stderr sb-file-blame f
-		is "$output" ""
-		has "$stderr" "meta/$(cat last).blame is damaged"
+		printf "$text" | tr '#' '\0' >"$S/$f"
+		damaged "$f is damaged"
 	done
-	printf '3 a\tf\0\0' >"$S/meta/$(cat last).blame"
-	run -111 --separate-stderr sb-file-blame f
-	is "$output" ""
-	has "$stderr" "it has 2 lines, recorded are 3"
-	rm "$S/meta/$(cat last).blame"
-	ln -s /etc/passwd "$S/meta/$(cat last).blame"
-	run -111 --separate-stderr sb-file-blame f
-	has "$stderr" "meta/$(cat last).blame"
-	is "$(ls -A "$S/leases")" ""
+	printf '3 a\tf\0\0' >"$S/$f"
+	damaged 'what is recorded of f is of another text: it has 2 lines, recorded are 3'
+	rm "$S/$f"
+	ln -s /etc/passwd "$S/$f"
+	damaged "unable to read $f: Too many levels of symbolic links"
+}
+
+@test "an unknown session is not_found, an empty one is none" {
+	mkdir up
+	echo x >up/f
+	publish '1 a\tf##'
+	for s in no ../x; do
+		run -1 --separate-stderr sb-file-blame -s $s f
+		is "$output" "{\"error\":{\"kind\":\"not_found\",\"message\":\"workspace session not found: $s\",\"details\":{\"workspace_session_id\":\"$s\"}}}"
+	done
+	sb-file-blame -s '' f >got
+	same got <(ranges f 1 1 a)
 }
 
 @test "the layers are held while they are read" {
