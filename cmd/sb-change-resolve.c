@@ -286,18 +286,23 @@ merged_link(const char *path, const char *target, const struct stat *st)
 
 /* ---- owners of lines ---- */
 
+__attribute__((noreturn)) static void
+blame_failed(const char *path)
+{
+	const char *where = blame_where(blame);
+
+	die_sys("unable to find out who wrote %s%s%s", path,
+	    where ? ", by " : "", where ? where : "");
+}
+
 /* True when somebody published head's version of the file; owners in out. */
 static bool
 head_owners(const char *path, struct owners *out)
 {
 	int rc = blame_get(blame, path, out);
-	const char *where;
 
-	if (rc == -1) {
-		where = blame_where(blame);
-		die_sys("unable to find out who wrote %s%s%s", path,
-		    where ? ", by " : "", where ? where : "");
-	}
+	if (rc == -1)
+		blame_failed(path);
 	return rc == 1;
 }
 
@@ -310,26 +315,12 @@ attribute(struct item *it, struct state *head, const struct buf *b,
     const struct merge *m)
 {
 	const char *path = it->c.path;
-	struct owners old = OWNERS_INIT;
-	struct merge own = MERGE_INIT;
-	struct lines l;
-	bool known;
+	const struct buf *old = NULL;
 
-	if (head->kind != NODE_FILE || !is_text(head, path)) {
-		lines_split(&l, buf_str(b), b->len);
-		owners_add(&it->owners, l.n, me);
-		lines_release(&l);
-		return;
-	}
-	if (!m) {
-		if (merge3(&own, text_of(head, path), text_of(head, path), b))
-			die_sys("unable to compare %s with head", path);
-		m = &own;
-	}
-	known = head_owners(path, &old);
-	owners_map(known ? &old : NULL, m->range, m->nranges, me, &it->owners);
-	owners_release(&old);
-	merge_release(&own);
+	if (head->kind == NODE_FILE && is_text(head, path))
+		old = text_of(head, path);
+	if (blame_text(blame, path, old, b, m, me, &it->owners) == -1)
+		blame_failed(path);
 }
 
 /* Mine is on its way out as it came: who wrote what? */
