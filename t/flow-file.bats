@@ -130,23 +130,51 @@ A n"
 	is "$(sb-file-read f | jq -r .content | xargs)" '1 TWO three'
 }
 
-@test "absolute paths land in the session only" {
-	mkdir ws; echo base >ws/f
+@test "A14: absolute paths land in the session only" {
+	mkdir ws; echo base >ws/f; echo base >ws/g
 	start
 	other=$(sb-session-new)
 	run_in "echo x >$T/ws/f"
-	edits x y | sb-file-edit -s "$s" "$T/ws/f" >got
-	is "$(jq -r .path got)" f
-	echo g | sb-file-write -s "$s" "$T/ws/g" >got
+	edits base edited | sb-file-edit -s "$s" "$T/ws/g" >got
 	is "$(jq -r .path got)" g
-	is "$(sb-run "$s" cat "$T/ws/f" "$T/ws/g" | xargs) $(sb-run "$s" pwd)" "y g $T/ws"
-	is "$(cat ws/*)" base
-	is "$(sb-run "$other" cat f)" base
+	echo new | sb-file-write -s "$s" "$T/ws/n" >got
+	is "$(jq -r .path got)" n
+	is "$(sb-run "$s" cat "$T/ws/f" "$T/ws/g" "$T/ws/n" | xargs) $(sb-run "$s" pwd)" "x edited new $T/ws"
+	for p in f g n; do
+		is "$(sb-file-read -s "$s" "$T/ws/$p" | jq -c '[.path, .content]')" "$(sb-file-read -s "$s" $p | jq -c '[.path, .content]')"
+	done
+	is "$(sb-file-list -s "$s" "$T/ws" | jq -r '.entries[].name' | xargs)" 'f g n'
+	# Neither the host, nor head, nor another session has any of it.
+	is "$(ls ws | xargs) $(cat ws/f ws/g | xargs)" 'f g base base'
+	is "$(sb-file-list | jq -r '.entries[].name' | xargs) $(sb-file-read "$T/ws/f" | jq -r .content)" 'f g base'
+	is "$(sb-run "$other" sh -c 'ls; cat f g' | xargs)" 'f g base base'
 	refused 100 invalid_request 'invalid path: /etc/passwd' sb-file-read -s "$s" /etc/passwd
 	refused 100 invalid_request "invalid path: $T/ws/../x" sb-file-read -s "$s" "$T/ws/../x"
 }
 
-@test "links that lead out are not followed, in a session and on head" {
+@test "A12: an edit touches no byte of the lines around it, in a session and on head" {
+	mkdir ws; printf 'a\r\nb\nc' >ws/f; printf 'x\ry\r\nz\r\nend\n' >ws/cr
+	start
+	for on in "-s $s" ''; do
+		edits c C | sb-file-edit $on f
+		edits z Z | sb-file-edit $on cr
+		# A new line ends as most do, also after one that ends otherwise.
+		edits $'end\n' $'end\nmore\n' | sb-file-edit $on cr
+	done
+	sb-run "$s" cat f >is
+	same is <(printf 'a\r\nb\nC')
+	sb-stack-show | sb-layer-cat f >is
+	same is <(printf 'a\r\nb\nC')
+	sb-run "$s" cat cr >is
+	same is <(printf 'x\ry\r\nZ\r\nend\nmore\r\n')
+	sb-stack-show | sb-layer-cat cr | cmp - is
+	# The difference is one line, and two.
+	sb-diff "$s" | grep '^[-+]' | grep -v '^[-+][-+]' | tr -d '\r' >lines
+	same lines <(printf '%s\n' -z +Z +more -c +C)
+	is "$(sb-file-blame f | jq -c '[.ranges[].line_count]')" '[2,1]'
+}
+
+@test "A18: links that lead out are not followed, in a session and on head" {
 	mkdir -p ws outside; echo base >ws/f; echo secret >outside/f
 	start
 	run_in "ln -s /etc e; ln -s ../../../../../../../../tmp t; ln -s /proc/self/root r
