@@ -58,6 +58,23 @@ static const struct conf_key known[CONF_KEYS] = {
 		.max = INT64_MAX / 4,
 		.fallback = "1048576",
 	},
+	[CONF_EVENTS] = {
+		.name = "observability.enabled",
+		.words = "true false",
+		.fallback = "true",
+	},
+	[CONF_EVENTS_DISK] = {
+		.name = "observability.max_disk_bytes",
+		.min = 1048576,
+		.max = 16777216,
+		.fallback = "4194304",
+	},
+	[CONF_EVENTS_LINE] = {
+		.name = "observability.max_line_bytes",
+		.min = 1,
+		.max = 16384,
+		.fallback = "16384",
+	},
 };
 
 static const char blanks[] = " \t";
@@ -205,6 +222,15 @@ conf_read(int storefd, struct conf *c, struct buf *why)
 out:
 	buf_release(&text);
 	return rc;
+}
+
+void
+conf_default(struct conf *c)
+{
+	struct buf why = BUF_INIT;
+
+	conf_parse(known, CONF_KEYS, "", 0, c->value, &why);
+	buf_release(&why);
 }
 
 void

@@ -38,6 +38,9 @@ enum conf_which {
 	CONF_MAX_LIST, /* runtime.file.max_list_entries */
 	CONF_MAX_ACTIVE, /* runtime.command.max_active */
 	CONF_TRANSCRIPT, /* …namespace_execution.max_transcript_window_bytes */
+	CONF_EVENTS, /* observability.enabled */
+	CONF_EVENTS_DISK, /* observability.max_disk_bytes */
+	CONF_EVENTS_LINE, /* observability.max_line_bytes */
 	CONF_KEYS
 };
 
@@ -53,6 +56,9 @@ struct conf {
  */
 int conf_read(int storefd, struct conf *c, struct buf *why);
 void conf_release(struct conf *c);
+
+/* All at its default, for who goes on after conf_read failed. */
+void conf_default(struct conf *c);
 
 /* The value of a key of words. Borrowed. */
 const char *conf_word(const struct conf *c, enum conf_which which);

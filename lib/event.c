@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+#include "event.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "conf.h"
+#include "err.h"
+#include "io.h"
+#include "mem.h"
+#include "out.h"
+#include "path.h"
+#include "seglog.h"
+
+#define LOG_NAME  "observability.ndjson"
+#define STORE_DIR "observability"
+
+enum {
+	TRACE_MAX = 256,
+	KEPT_MAX = 65536 /* bytes of lines, then they are written */
+};
+
+struct event_span {
+	struct event_span *outer; /* that was open when it began */
+	pid_t pid;
+	const char *name;
+	char id[ID_MAX + 1], parent[ID_MAX + 1]; /* "": none */
+	uint64_t start;
+	struct buf attrs;
+};
+
+static pid_t pid; /* whose state this is */
+static enum {
+	UNKNOWN,
+	OFF,
+	ON
+} state;
+static struct seglog log_file = { .name = LOG_NAME };
+static char trace[TRACE_MAX + 1]; /* "": none */
+static char given_parent[ID_MAX + 1]; /* from our environment; "": none */
+static char proc[24]; /* what our ids begin with */
+static uint64_t seq;
+static struct event_span *top;
+static struct buf kept, scratch;
+static uint64_t oversized, truncated;
+
+/* ---- where and whether ---- */
+
+/* -1: nowhere. make: the directory, if it is missing. */
+static int
+open_dir(bool make)
+{
+	const char *path = getenv("SB_EVENTS"), *store = getenv("SB_STORE");
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	int storefd, fd;
+
+	if (path) {
+		if (*path != '/')
+			return -1;
+		fd = open(path, flags);
+		if (fd == -1 && errno == ENOENT && make &&
+		    mkdir(path, 0700) == 0)
+			fd = open(path, flags);
+		return fd;
+	}
+	if (!store || *store != '/')
+		return -1;
+	storefd = open(store, flags);
+	if (storefd == -1)
+		return -1;
+	fd = openat(storefd, STORE_DIR, flags | O_NOFOLLOW);
+	/* What is no store stays as it is. */
+	if (fd == -1 && errno == ENOENT && make &&
+	    faccessat(storefd, "layer-stack", F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    (mkdirat(storefd, STORE_DIR, 0700) == 0 || errno == EEXIST))
+		fd = openat(storefd, STORE_DIR, flags | O_NOFOLLOW);
+	io_drop(&storefd);
+	return fd;
+}
+
+/* Settings that cannot be read are for others to complain about. */
+static void
+configure(void)
+{
+	const char *store = getenv("SB_STORE"), *path = getenv("SB_EVENTS");
+	struct buf why = BUF_INIT;
+	struct conf conf;
+	int fd = -1;
+
+	state = OFF;
+	if (path ? *path != '/' : !store || *store != '/')
+		return;
+	if (store && *store == '/')
+		fd = open(store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd == -1 || conf_read(fd, &conf, &why) == -1)
+		conf_default(&conf);
+	io_drop(&fd);
+	buf_release(&why);
+	if (conf_is(&conf, CONF_EVENTS, "true"))
+		state = ON;
+	log_file.max_bytes = conf_number(&conf, CONF_EVENTS_DISK);
+	log_file.max_line = (size_t)conf_number(&conf, CONF_EVENTS_LINE);
+	conf_release(&conf);
+}
+
+/* ---- who ---- */
+
+static bool
+is_trace(const char *s)
+{
+	const size_t n = s ? strlen(s) : 0;
+
+	if (n == 0 || n > TRACE_MAX || !utf8_is_valid(s, n))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
+			return false;
+	return true;
+}
+
+/* Random, so that none of any process is ever another's. */
+static void
+make_proc(void)
+{
+	uint64_t r = 0;
+
+	if (getrandom(&r, sizeof r, GRND_NONBLOCK) != (ssize_t)sizeof r)
+		r = (uint64_t)getpid() << 32 ^ (uint64_t)time(NULL);
+	snprintf(proc, sizeof proc, "p%016" PRIx64, r);
+	seq = 0;
+}
+
+/* RFC 9562, version 4. */
+static void
+make_trace(void)
+{
+	uint64_t r[2] = { 0, 0 };
+
+	if (getrandom(r, sizeof r, GRND_NONBLOCK) != (ssize_t)sizeof r)
+		r[0] = (uint64_t)getpid() << 32 ^ (uint64_t)time(NULL);
+	snprintf(trace, sizeof trace,
+	    "%08" PRIx64 "-%04" PRIx64 "-4%03" PRIx64 "-%04" PRIx64
+	    "-%012" PRIx64,
+	    r[0] >> 32, r[0] >> 16 & 0xffff, r[0] & 0xfff,
+	    (r[1] >> 48 & 0x3fff) | 0x8000, r[1] & 0xffffffffffff);
+}
+
+/* False when nothing is written. Begins anew in a forked child. */
+static bool
+is_on(void)
+{
+	const char *given, *parent;
+
+	if (pid == getpid())
+		return state == ON;
+	pid = getpid();
+	buf_cut(&kept, 0);
+	oversized = truncated = 0;
+	make_proc();
+	if (state != UNKNOWN)
+		return state == ON;
+	configure();
+	given = getenv("SB_TRACE");
+	parent = getenv("SB_SPAN");
+	if (is_trace(given)) {
+		memcpy(trace, given, strlen(given) + 1);
+		if (parent && id_is_valid(parent))
+			memcpy(given_parent, parent, strlen(parent) + 1);
+	}
+	return state == ON;
+}
+
+/* For the programs that we start. */
+static void
+tell_children(void)
+{
+	const char *span = top ? top->id : given_parent;
+
+	/* Out of memory, they would begin traces of their own. */
+	if (setenv("SB_TRACE", trace, 1) == -1 ||
+	    (*span ? setenv("SB_SPAN", span, 1) : unsetenv("SB_SPAN")) == -1)
+		unsetenv("SB_TRACE");
+}
+
+/* ---- lines ---- */
+
+static uint64_t
+now_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static void
+begin_line(struct buf *b, const char *kind)
+{
+	buf_addc(b, '{');
+	out_str(b, "kind", kind);
+	out_num(b, "ts", now_ns(CLOCK_REALTIME) / 1000000);
+	out_str(b, "trace", trace);
+}
+
+/* The line is complete but for its attributes. Empties it. */
+static void
+keep_line(struct buf *b, const struct buf *attrs)
+{
+	const size_t head = b->len;
+	size_t len;
+
+	out_key(b, "attrs");
+	buf_addf(b, "{%s}}\n", attrs ? buf_str(attrs) : "");
+	if (b->len > log_file.max_line) {
+		len = b->len;
+		buf_cut(b, head);
+		out_key(b, "attrs");
+		buf_addf(b, "{\"_truncated\":%zu}}\n", len);
+		if (b->len > log_file.max_line) {
+			oversized++;
+			buf_cut(b, 0);
+			return;
+		}
+		truncated++;
+	}
+	buf_add(&kept, b->data, b->len);
+	buf_cut(b, 0);
+	if (kept.len > KEPT_MAX)
+		event_flush();
+}
+
+void
+event_flush(void)
+{
+	int err = errno, fd;
+
+	if (!is_on() || (kept.len == 0 && oversized == 0))
+		return;
+	fd = open_dir(true);
+	if (fd != -1) {
+		if (kept.len > 0)
+			seglog_append(fd, &log_file, kept.data, kept.len);
+		seglog_add(fd, &log_file, SEGLOG_OVERSIZED, oversized);
+		seglog_add(fd, &log_file, SEGLOG_TRUNCATED, truncated);
+	}
+	io_drop(&fd);
+	buf_cut(&kept, 0);
+	oversized = truncated = 0;
+	errno = err;
+}
+
+/* ---- spans and events ---- */
+
+static void
+at_exit(int code, void *arg)
+{
+	(void)arg;
+	event_leave(code);
+}
+
+struct event_span *
+event_begin(const char *name)
+{
+	static bool registered;
+	struct event_span *s;
+	int err = errno;
+
+	if (!is_on())
+		return NULL;
+	if (!registered)
+		registered = on_exit(at_exit, NULL) == 0;
+	if (!*trace)
+		make_trace();
+	s = xcalloc(1, sizeof *s);
+	s->outer = top;
+	s->pid = pid;
+	s->name = name;
+	snprintf(s->id, sizeof s->id, "%s-%" PRIu64, proc, seq++);
+	snprintf(
+	    s->parent, sizeof s->parent, "%s", top ? top->id : given_parent);
+	s->start = now_ns(CLOCK_MONOTONIC);
+	top = s;
+	tell_children();
+	errno = err;
+	return s;
+}
+
+struct buf *
+event_attrs(struct event_span *s)
+{
+	if (s)
+		return &s->attrs;
+	buf_cut(&scratch, 0);
+	return &scratch;
+}
+
+void
+event_text(struct event_span *s, const char *name, const char *value)
+{
+	const size_t n = strlen(value);
+
+	out_key(event_attrs(s), name);
+	if (utf8_is_valid(value, n))
+		out_string(event_attrs(s), value, n);
+	else
+		out_string_ascii(event_attrs(s), value, n);
+}
+
+static void
+take_out(const struct event_span *s)
+{
+	struct event_span **at = &top;
+
+	while (*at && *at != s)
+		at = &(*at)->outer;
+	if (*at)
+		*at = s->outer;
+}
+
+void
+event_end(struct event_span *s, const char *status)
+{
+	struct buf b = BUF_INIT;
+	uint64_t ns;
+	int err = errno;
+
+	if (!s || !is_on())
+		return;
+	ns = now_ns(CLOCK_MONOTONIC) - s->start;
+	begin_line(&b, "span");
+	out_str(&b, "span", s->id);
+	if (*s->parent)
+		out_str(&b, "parent", s->parent);
+	out_str(&b, "name", s->name);
+	out_key(&b, "dur_ms");
+	buf_addf(&b, "%" PRIu64 ".%03" PRIu64, ns / 1000000, ns / 1000 % 1000);
+	out_str(&b, "status", status ? status : "completed");
+	keep_line(&b, &s->attrs);
+	buf_release(&b);
+	take_out(s);
+	tell_children();
+	buf_release(&s->attrs);
+	free(s);
+	errno = err;
+}
+
+const char *
+event_status(int code)
+{
+	return code == EXIT_OK     ? NULL
+	    : code == EXIT_TIMEOUT ? EVENT_TIMED_OUT
+				   : EVENT_ERROR;
+}
+
+struct event_span *
+event_open(void)
+{
+	return top;
+}
+
+void
+event_add(const char *name, const struct buf *attrs)
+{
+	struct buf b = BUF_INIT;
+	const char *parent;
+	int err = errno;
+
+	if (!is_on() || !*trace)
+		return;
+	parent = top ? top->id : given_parent;
+	begin_line(&b, "event");
+	if (*parent)
+		out_str(&b, "parent", parent);
+	out_str(&b, "name", name);
+	keep_line(&b, attrs);
+	buf_release(&b);
+	errno = err;
+}
+
+void
+event_lease(const char *name, uint64_t revision)
+{
+	struct buf attrs = BUF_INIT;
+
+	out_num(&attrs, "revision", revision);
+	event_add(name, &attrs);
+	buf_release(&attrs);
+}
+
+void
+event_leave(int code)
+{
+	/* What another process began is its to end. */
+	while (is_on() && top && top->pid == pid)
+		event_end(top, event_status(code));
+	event_flush();
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Spans and events: what was done, how long it took and how it ended, one line
+ * of JSON each, sb-event(5). They are an account for people. Nothing here can
+ * fail, wait or print; what cannot be written is dropped and counted.
+ *
+ * A trace is handed down in the environment: SB_TRACE names it, SB_SPAN is the
+ * span around the program. A program that finds none and begins a span begins
+ * a trace. Here both are set for the programs that are started inside a span.
+ *
+ * Lines are kept until the program ends, in whatever way but by a signal, and
+ * are then appended all at once. Spans that are open at that moment end with
+ * it: by exit code 0 they are completed. So of most commands it is enough that
+ * they begin theirs, before they register what is to be done at exit.
+ *
+ * A forked child inherits what is open as the place where its own spans belong,
+ * and nothing of what is not written yet. If it ends by _exit(2) it calls
+ * event_leave before.
+ */
+#ifndef SB_EVENT_H
+#define SB_EVENT_H
+
+#include <stdint.h>
+
+#include "buf.h"
+
+/* How a span ended, when not well. */
+#define EVENT_ERROR     "error"
+#define EVENT_TIMED_OUT "timed_out"
+#define EVENT_CANCELLED "cancelled"
+
+/* One that is open. NULL, when nothing is written, is one for all below. */
+struct event_span;
+
+/* Opens a span inside the one that was opened last. name: a literal. */
+struct event_span *event_begin(const char *name);
+
+/*
+ * Where its attributes go, with out.h: out_num(event_attrs(s), "revision", 7).
+ * Borrowed, until it ends.
+ */
+struct buf *event_attrs(struct event_span *s);
+
+/* An attribute whose text may be no UTF-8. */
+void event_text(struct event_span *s, const char *name, const char *value);
+
+/* Ends it. status: EVENT_*, a literal, or NULL: completed. */
+void event_end(struct event_span *s, const char *status);
+
+/* The status that an exit code stands for: NULL for 0. */
+const char *event_status(int code);
+
+/* The span that was opened last and is open, or NULL. */
+struct event_span *event_open(void);
+
+/*
+ * An event, which belongs to the span that was opened last. attrs: members, or
+ * NULL; dropped where there is no trace.
+ */
+void event_add(const char *name, const struct buf *attrs);
+
+/* The events lease.acquired and lease.released. */
+void event_lease(const char *name, uint64_t revision);
+
+/* Writes what is kept, for who lives on. */
+void event_flush(void);
+
+/* What happens at exit: ends what is open, and flushes. */
+void event_leave(int code);
+
+#endif
