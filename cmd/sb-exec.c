@@ -20,11 +20,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "answer.h"
 #include "buf.h"
+#include "clock.h"
 #include "conf.h"
 #include "err.h"
 #include "inside.h"
@@ -36,18 +36,18 @@
 #include "num.h"
 #include "out.h"
 #include "path.h"
+#include "pty.h"
 #include "session.h"
 #include "spawn.h"
 #include "store.h"
 
 static const char usage[] =
-    "sb-exec [-IP] [-D dir] [-e name=value] ... [-i file] [-s session] "
+    "sb-exec [-IPR] [-D dir] [-e name=value] ... [-i file] [-s session] "
     "[-T term] [-t ms] [-w colsxrows] [-y ms] cmd...";
 
 enum {
 	GATE_MS = 30000,
-	START_MS = 30000,
-	WINDOW_MAX = 1000
+	START_MS = 30000
 };
 
 #define DEFAULT_PATH \
@@ -68,6 +68,7 @@ static struct job_meta meta = {
 };
 static const char *session_id; /* given, or NULL */
 static const char *input; /* a file, "-", or NULL */
+static bool raw; /* rows are not rendered */
 static uint64_t yield_ms = 1000, max_active;
 static struct session session = SESSION_INIT;
 static struct job job = JOB_INIT;
@@ -133,6 +134,9 @@ make_env(struct buf *env, const struct buf *given)
 	add_env(env, "PATH", path && *path ? path : DEFAULT_PATH);
 	if (meta.pty)
 		add_default(env, given, "TERM", meta.term);
+	else
+		/* Nobody could answer. */
+		add_default(env, given, "GIT_TERMINAL_PROMPT", "0");
 	add_default(env, given, "GIT_OPTIONAL_LOCKS", "0");
 	if (given->len > 0)
 		buf_add(env, given->data, given->len);
@@ -340,25 +344,16 @@ start_job(void)
 	return p[0];
 }
 
-static long
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* One byte (1), the end (0), or nothing within ms (-1). */
 static int
 read_byte(int fd, uint64_t ms)
 {
-	const long end = now_ms() + (ms < INT32_MAX ? (long)ms : INT32_MAX);
+	const long end = clock_ms() + (ms < INT32_MAX ? (long)ms : INT32_MAX);
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	char byte;
 
 	for (;;) {
-		long left = end - now_ms();
+		long left = end - clock_ms();
 		int rc = poll(&p, 1, left > 0 ? (int)left : 0);
 
 		if (rc == 1)
@@ -385,29 +380,6 @@ not_started(void)
 }
 
 /* ---- */
-
-static bool
-parse_window(const char *s)
-{
-	char *copy = strdup(s), *x;
-	uint64_t rows, cols;
-	bool good = false;
-
-	if (!copy)
-		die(EXIT_SYS, "out of memory");
-	x = strchr(copy, 'x');
-	if (x) {
-		*x = '\0';
-		good = num_dec(copy, 1, WINDOW_MAX, &cols) &&
-		    num_dec(x + 1, 1, WINDOW_MAX, &rows);
-	}
-	if (good) {
-		meta.rows = (unsigned)rows;
-		meta.cols = (unsigned)cols;
-	}
-	free(copy);
-	return good;
-}
 
 static bool
 is_term(const char *s)
@@ -463,7 +435,7 @@ main(int argc, char **argv)
 	int opt, fd;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+D:e:hi:IPs:T:t:w:y:")) != -1) {
+	while ((opt = getopt(argc, argv, "+D:e:hi:IPRs:T:t:w:y:")) != -1) {
 		switch (opt) {
 		case 'D':
 			dir = optarg;
@@ -483,6 +455,9 @@ main(int argc, char **argv)
 		case 'P':
 			meta.pty = false;
 			continue;
+		case 'R':
+			raw = true;
+			continue;
 		case 's':
 			session_id = *optarg ? optarg : NULL;
 			continue;
@@ -497,7 +472,7 @@ main(int argc, char **argv)
 			meta.limited = true;
 			continue;
 		case 'w':
-			if (!parse_window(optarg))
+			if (!pty_parse_size(optarg, &meta.rows, &meta.cols))
 				break;
 			continue;
 		case 'y':
@@ -537,8 +512,8 @@ main(int argc, char **argv)
 		not_started();
 	if (yield_ms > 0)
 		read_byte(fd, yield_ms);
-	if (job_reply(&job, &(struct reply){ .cursor = true }, &reply, NULL) ==
-	    -1)
+	if (job_reply(&job, &(struct reply){ .cursor = true, .raw = raw },
+		&reply, NULL) == -1)
 		answer_sys("unable to read job %s", job.id);
 	puts(reply.data);
 	stdout_done();

@@ -19,11 +19,12 @@
 #include "lock.h"
 #include "num.h"
 
-static const char usage[] = "sb-job-wait [-t ms] job";
+static const char usage[] = "sb-job-wait [-R] [-t ms] job";
 
 int
 main(int argc, char **argv)
 {
+	struct reply r = { .cursor = true, .id = true };
 	struct buf b = BUF_INIT;
 	enum job_state state;
 	uint64_t ms = 0;
@@ -32,9 +33,11 @@ main(int argc, char **argv)
 	int opt;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+t:h")) != -1) {
+	while ((opt = getopt(argc, argv, "+Rt:h")) != -1) {
 		if (opt == 't' && num_dec(optarg, 0, INT32_MAX, &ms))
 			limited = true;
+		else if (opt == 'R')
+			r.raw = true;
 		else if (opt == 'h')
 			usage_help(usage);
 		else
@@ -51,8 +54,7 @@ main(int argc, char **argv)
 	if (job_wait(&j, limited ? (int)ms : LOCK_FOREVER) == -1 &&
 	    errno != ETIMEDOUT)
 		answer_sys("unable to wait for job %s", j.id);
-	if (job_reply(&j, &(struct reply){ .cursor = true, .id = true }, &b,
-		&state) == -1)
+	if (job_reply(&j, &r, &b, &state) == -1)
 		answer_sys("unable to read job %s", j.id);
 	puts(b.data);
 	stdout_done();

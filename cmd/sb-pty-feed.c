@@ -26,13 +26,13 @@
 #include "jobreply.h"
 #include "num.h"
 #include "out.h"
+#include "pty.h"
 
-static const char usage[] = "sb-pty-feed [-Ek] [-w colsxrows] [-y ms] job";
+static const char usage[] = "sb-pty-feed [-EkR] [-w colsxrows] [-y ms] job";
 
 enum {
 	CANCEL_MS = 1000,
-	ANSWER_MS = 300000, /* others may feed before us */
-	WINDOW_MAX = 1000
+	ANSWER_MS = 300000 /* others may feed before us */
 };
 
 static struct job job;
@@ -81,31 +81,45 @@ ask(enum jobctl_op op, const void *p, size_t n)
 	    job.id);
 }
 
+/* A key alone, and nothing after it? Else what follows is added to it. */
+static bool
+is_lone_key(char *piece, size_t *n)
+{
+	ssize_t more;
+
+	if (*n != 1 || (*piece != '\003' && *piece != '\004'))
+		return false;
+	more = io_read_some(STDIN_FILENO, piece + 1, JOBCTL_MAX - 1);
+	if (more == -1)
+		die_sys("unable to read standard input");
+	*n += (size_t)more;
+	return more == 0;
+}
+
 /* At least one byte; true when it was a lone key that cancelled. */
 static bool
 feed(bool keys, bool may_be_empty)
 {
 	static char piece[JOBCTL_MAX];
 	bool first = true;
-	ssize_t n;
+	size_t n;
 
-	for (;;) {
+	for (;; first = false) {
 		/* What is there, not a full piece: somebody may type. */
-		n = first ? io_read_all(STDIN_FILENO, piece, 2)
-			  : io_read_some(STDIN_FILENO, piece, sizeof piece);
-		if (n == -1)
+		ssize_t got = io_read_some(STDIN_FILENO, piece, sizeof piece);
+
+		if (got == -1)
 			die_sys("unable to read standard input");
-		if (n == 0)
+		if (got == 0)
 			break;
-		if (first && n == 1 && !keys &&
-		    (*piece == '\003' || *piece == '\004')) {
+		n = (size_t)got;
+		if (first && !keys && is_lone_key(piece, &n)) {
 			if (!ask(JOBCTL_CANCEL, piece, 1))
 				refuse_over();
 			return true;
 		}
-		if (!ask(JOBCTL_DATA, piece, (size_t)n))
+		if (!ask(JOBCTL_DATA, piece, n))
 			refuse_over();
-		first = false;
 	}
 	if (first && !may_be_empty)
 		answer_error(
@@ -113,44 +127,27 @@ feed(bool keys, bool may_be_empty)
 	return false;
 }
 
-static bool
-parse_window(const char *s, char *out, size_t size)
-{
-	uint64_t rows, cols;
-	char *copy = strdup(s), *x;
-	bool good = false;
-
-	if (!copy)
-		die(EXIT_SYS, "out of memory");
-	x = strchr(copy, 'x');
-	if (x) {
-		*x = '\0';
-		good = num_dec(copy, 1, WINDOW_MAX, &cols) &&
-		    num_dec(x + 1, 1, WINDOW_MAX, &rows);
-	}
-	if (good)
-		snprintf(out, size, "%u %u", (unsigned)rows, (unsigned)cols);
-	free(copy);
-	return good;
-}
-
 int
 main(int argc, char **argv)
 {
 	bool end = false, keys = false, cancelled = false;
-	char size[32] = "";
+	struct reply r = { .cursor = true, .id = true };
+	unsigned rows = 0, cols = 0;
+	char size[32];
 	uint64_t ms = 1000;
 	struct buf b = BUF_INIT;
 	enum job_state state;
 	int opt;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+Ekw:y:h")) != -1) {
+	while ((opt = getopt(argc, argv, "+EkRw:y:h")) != -1) {
 		if (opt == 'E')
 			end = true;
 		else if (opt == 'k')
 			keys = true;
-		else if (opt == 'w' && parse_window(optarg, size, sizeof size))
+		else if (opt == 'R')
+			r.raw = true;
+		else if (opt == 'w' && pty_parse_size(optarg, &rows, &cols))
 			continue;
 		else if (opt == 'y' && num_dec(optarg, 0, INT32_MAX, &ms))
 			continue;
@@ -174,10 +171,11 @@ main(int argc, char **argv)
 	sock = jobctl_connect(job.dirfd);
 	if (sock == -1)
 		refuse_over();
-	if (*size && !ask(JOBCTL_SIZE, size, strlen(size)))
+	snprintf(size, sizeof size, "%u %u", rows, cols);
+	if (rows != 0 && !ask(JOBCTL_SIZE, size, strlen(size)))
 		refuse_over();
 	/* To change the size is enough to do. */
-	if (!*size || end)
+	if (rows == 0 || end)
 		cancelled = feed(keys, end);
 	if (end && !cancelled && !ask(JOBCTL_EOF, NULL, 0))
 		refuse_over();
@@ -185,8 +183,7 @@ main(int argc, char **argv)
 		ms = CANCEL_MS;
 	if (ms > 0 && job_wait(&job, (int)ms) == -1 && errno != ETIMEDOUT)
 		answer_sys("unable to wait for job %s", job.id);
-	if (job_reply(&job, &(struct reply){ .cursor = true, .id = true }, &b,
-		NULL) == -1)
+	if (job_reply(&job, &r, &b, NULL) == -1)
 		answer_sys("unable to read job %s", job.id);
 	puts(b.data);
 	stdout_done();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sb-pty-read: read what a command has printed. Shape: source; one JSON
- * object with rows, or with -r the bytes as they came.
+ * object with rows, rendered or raw, or with -r the bytes as they came.
  *
  * Reads only: no cursor moves, and the command does not notice. Bytes and rows
  * that were not kept are named.
@@ -23,7 +23,7 @@
 #include "path.h"
 #include "spool.h"
 
-static const char usage[] = "sb-pty-read [-er] [-n rows] [-o offset] job";
+static const char usage[] = "sb-pty-read [-eRr] [-n rows] [-o offset] job";
 
 enum {
 	ROWS_DEFAULT = 200,
@@ -62,10 +62,10 @@ print_bytes(const struct job *j, bool err, uint64_t offset)
 	int fd = -1;
 
 	if (dirfd != -1)
-		fd = openat(dirfd, "log", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		fd = openat(dirfd, LOG_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd == -1 && errno == ENOENT)
 		return;
-	if (fd == -1 || spool_gap(dirfd, "log", &gap) == -1 ||
+	if (fd == -1 || spool_gap(dirfd, LOG_NAME, &gap) == -1 ||
 	    fstat(fd, &st) == -1)
 		die_sys("unable to open the log of %s", j->id);
 	if (gap.to == gap.from)
@@ -81,7 +81,7 @@ print_bytes(const struct job *j, bool err, uint64_t offset)
 	if (at >= gap.to)
 		copy(fd, at, st.st_size);
 	/* What we copied may have gone while we did. */
-	if (spool_gap(dirfd, "log", &now) == 0 && now.to > gap.to &&
+	if (spool_gap(dirfd, LOG_NAME, &now) == 0 && now.to > gap.to &&
 	    now.to > at)
 		warn_msg("%s: bytes up to %jd were dropped while they were "
 			 "read",
@@ -98,9 +98,11 @@ main(int argc, char **argv)
 	int opt;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+ern:o:h")) != -1) {
+	while ((opt = getopt(argc, argv, "+eRrn:o:h")) != -1) {
 		if (opt == 'e')
 			r.err = true;
+		else if (opt == 'R')
+			r.raw = true;
 		else if (opt == 'r')
 			bytes = true;
 		else if (opt == 'n' && num_dec(optarg, 0, UINT64_MAX, &r.limit))
@@ -112,7 +114,7 @@ main(int argc, char **argv)
 		else
 			usage_die(usage);
 	}
-	if (optind + 1 != argc)
+	if (optind + 1 != argc || (bytes && r.raw))
 		usage_die(usage);
 	if (r.limit < 1)
 		r.limit = 1;

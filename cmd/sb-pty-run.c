@@ -50,10 +50,6 @@
 
 static const char usage[] = "sb-pty-run [-3 fd] [-l fd] job";
 
-enum {
-	WINDOW_MAX = 1000 /* rows or columns */
-};
-
 static struct job job = JOB_INIT;
 static struct job_meta meta;
 static struct transcript out = TRANSCRIPT_INIT, err = TRANSCRIPT_INIT;
@@ -141,7 +137,7 @@ resize(const char *text)
 
 	if (!meta.pty || out.fd == -1 ||
 	    sscanf(text, "%u %u", &rows, &cols) != 2 || rows < 1 || cols < 1 ||
-	    rows > WINDOW_MAX || cols > WINDOW_MAX ||
+	    rows > PTY_SIZE_MAX || cols > PTY_SIZE_MAX ||
 	    pty_resize(out.fd, rows, cols) == -1)
 		return JOBCTL_NO;
 	transcript_resize(&out, rows, cols);

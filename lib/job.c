@@ -575,7 +575,8 @@ void
 job_sync(const struct job *j)
 {
 	static const char *const file[] = { "session", "meta", "cmd", "log",
-		"log.gap", "rows", "index", "ended", "status", "publish" };
+		"log.gap", "log.index", "rows", "index", "ended", "status",
+		"publish" };
 
 	for (size_t i = 0; i < sizeof file / sizeof file[0]; i++) {
 		int fd = openat(j->dirfd, file[i],

@@ -15,12 +15,13 @@ struct reply {
 	bool cursor; /* from where the last one ended, and without a limit */
 	uint64_t first, limit; /* otherwise */
 	bool err; /* rows of standard error as the output */
+	bool raw; /* not rendered; there is another cursor for these */
 	bool id; /* always say the job's id */
 };
 
 /*
  * Appends the object. Settles a job whose process was killed; asks a running
- * one for what is not on disk yet. A running job's cursor moves. state (if not
+ * one for what is not on disk yet. state (if not
  * NULL) is the job's. -1 with errno.
  */
 int job_reply(

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "io.h"
+#include "mem.h"
+#include "num.h"
 
 enum {
 	FDS_MAX = 4
@@ -22,6 +24,26 @@ union control {
 	struct cmsghdr align;
 	char room[CMSG_SPACE(FDS_MAX * sizeof(int))];
 };
+
+bool
+pty_parse_size(const char *s, unsigned *rows, unsigned *cols)
+{
+	char *copy = xstrdup(s), *x = strchr(copy, 'x');
+	uint64_t width, height;
+	bool good = false;
+
+	if (x) {
+		*x = '\0';
+		good = num_dec(copy, 1, PTY_SIZE_MAX, &width) &&
+		    num_dec(x + 1, 1, PTY_SIZE_MAX, &height);
+	}
+	if (good) {
+		*cols = (unsigned)width;
+		*rows = (unsigned)height;
+	}
+	free(copy);
+	return good;
+}
 
 int
 pty_resize(int master, unsigned rows, unsigned cols)

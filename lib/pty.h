@@ -6,6 +6,7 @@
 #ifndef SB_PTY_H
 #define SB_PTY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -14,6 +15,13 @@
  * slave, both close-on-exec, neither made the controlling terminal.
  */
 int pty_open(int *master, int *slave, unsigned rows, unsigned cols);
+
+enum {
+	PTY_SIZE_MAX = 1000 /* rows or columns */
+};
+
+/* "COLSxROWS", each 1 to PTY_SIZE_MAX. False leaves both alone. */
+bool pty_parse_size(const char *s, unsigned *rows, unsigned *cols);
 
 /* Sets the window size; the foreground processes get WINCH. */
 int pty_resize(int master, unsigned rows, unsigned cols);

@@ -11,7 +11,7 @@
 #include "io.h"
 
 enum {
-	BLOCK = 4096,
+	BLOCK = SPOOL_BLOCK,
 	GAP_BYTES = 42 /* two numbers of 20 digits, a blank, a newline */
 };
 

@@ -12,7 +12,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#define LOG_NAME "log"
+
 enum {
+	SPOOL_BLOCK = 4096, /* a gap begins and ends with one */
 	SPOOL_HEAD = 65536 /* bytes of the beginning that stay */
 };
 

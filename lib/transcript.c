@@ -37,6 +37,7 @@ transcript_open(struct transcript *t, int dirfd, bool terminal, unsigned rows,
 	t->height = rows;
 	t->width = cols;
 	if (spool_make(&t->log, dirfd, LOG_NAME, (off_t)keep) == -1 ||
+	    rawrows_make(&t->raw, dirfd) == -1 ||
 	    rows_log_open(&t->rows, dirfd, keep) == -1)
 		return -1;
 	t->screen = new_screen(t);
@@ -47,6 +48,19 @@ static void
 flush(struct transcript *t)
 {
 	if (rows_log_flush(&t->rows) == -1)
+		t->err = errno;
+}
+
+/* Bytes that cannot be written, as on a full device, are in no count. */
+static void
+keep(struct transcript *t, const char *p, size_t n)
+{
+	const off_t before = t->log.len;
+
+	if (spool_add(&t->log, p, n) == -1)
+		t->err = errno;
+	if (rawrows_add(&t->raw, &t->log, p, (size_t)(t->log.len - before)) ==
+	    -1)
 		t->err = errno;
 }
 
@@ -73,8 +87,7 @@ transcript_pump(struct transcript *t)
 		io_drop(&t->fd);
 	if (got == 0)
 		return false;
-	if (spool_add(&t->log, chunk, got) == -1)
-		t->err = errno;
+	keep(t, chunk, got);
 	screen_feed(t->screen, chunk, got);
 	flush(t);
 	return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a command prints, as it comes from a descriptor: bytes to the file
- * "log", see spool.h, rows to "rows" and "index", see rows.h. The rows that
+ * "log", see spool.h and rawrows.h, rows to "rows" and "index", see rows.h. The rows that
  * can still change go to "live" when somebody wants to see them: a line with
  * the number of those before, which are final, then for each row "-", or "w"
  * when the next goes on with it, its text, and LF.
@@ -13,11 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rawrows.h"
 #include "rows.h"
 #include "screen.h"
 #include "spool.h"
 
-#define LOG_NAME  "log"
 #define LIVE_NAME "live"
 
 struct transcript {
@@ -26,6 +26,7 @@ struct transcript {
 	/* private */
 	int dirfd;
 	struct spool log;
+	struct rawrows_log raw;
 	struct rows_log rows;
 	struct screen *screen;
 	unsigned how, height, width;

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows of what a command printed, collected for one answer: rendered ones with
+ * those that can still change, or raw ones, see rawrows.h.
+ */
+#ifndef SB_PAGE_H
+#define SB_PAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "buf.h"
+
+struct page {
+	struct buf text; /* valid UTF-8, the rows joined by LF */
+	uint64_t first, end; /* the row asked for; behind the last one here */
+	uint64_t total;
+	bool live;
+	uint64_t live_from; /* rows from this one on can change */
+	uint64_t lost, lost_from; /* rows that were not kept, and the first */
+	bool wrapped; /* some row is only a part of a line */
+	/* private */
+	bool any, raw;
+};
+
+#define PAGE_INIT { .text = BUF_INIT }
+
+enum {
+	PAGE_RAW = 1, /* else rendered, with a line where rows are missing */
+	PAGE_DONE = 2 /* nothing more will come: the last row cannot change */
+};
+
+/*
+ * At most limit rows from first on that are there, of the files in dirfd;
+ * costs what is read. Without such files there are no rows. -1 with errno.
+ */
+int page_collect(
+    struct page *p, int dirfd, unsigned how, uint64_t first, uint64_t limit);
+void page_release(struct page *p);
+
+#endif
