@@ -2,16 +2,20 @@
 /*
  * sb-exec: run a command as a job. Shape: sink; prints one JSON object.
  *
- *   1. Without -s make a session, which the last job in it publishes.
+ *   1. Without -s make a session, which the last job in it publishes. Its gate
+ *      is ours from its first moment on.
  *   2. Take the session's gate shared; revive a parked session.
  *   3. Make the job: directory, number, lock. Let go of the gate: who wants
  *      the session to himself sees the job's lock now.
  *   4. Start sb-pty-run, which becomes the job's process, and gets the lock.
  *   5. Wait until the command has started, and then at most as long as the
- *      caller wants for the end of it and of what follows.
+ *      caller wants for the end of it and of what follows. While it runs, sync
+ *      what names the job and its session: before anything is said of them.
  *   6. Print what the job's directory says.
  *
- * Killed, we leave a job that goes on.
+ * Killed, we leave a job that goes on; or before that a session that no job is
+ * in and whose gate is free, or a job that no process is of: sb-sweep ends
+ * them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +37,7 @@
 #include "jobend.h"
 #include "jobreply.h"
 #include "lock.h"
+#include "newsession.h"
 #include "num.h"
 #include "out.h"
 #include "path.h"
@@ -47,7 +52,9 @@ static const char usage[] =
 
 enum {
 	GATE_MS = 30000,
-	START_MS = 30000
+	START_MS = 30000,
+	UNDO_MS = 10000,
+	SHORT_MS = 20 /* what ends so soon is not synced for nothing */
 };
 
 #define DEFAULT_PATH \
@@ -69,9 +76,10 @@ static struct job_meta meta = {
 static const char *session_id; /* given, or NULL */
 static const char *input; /* a file, "-", or NULL */
 static bool raw; /* rows are not rendered */
-static uint64_t yield_ms = 1000, max_active;
+static uint64_t yield_ms = 1000, max_active, max_parked;
 static struct session session = SESSION_INIT;
 static struct job job = JOB_INIT;
+static bool started; /* the job's process: what is made is not ours any more */
 
 /* ---- the environment ---- */
 
@@ -180,9 +188,9 @@ runs(void)
 	return rc == 1;
 }
 
-/* Its gate shared, its holder alive. */
+/* Its gate held, its holder alive. */
 static void
-enter_session(void)
+open_session(void)
 {
 	if (!utf8_is_valid(session_id, strlen(session_id)))
 		die(EXIT_USAGE, "not an id of a session");
@@ -199,59 +207,61 @@ enter_session(void)
 	if (!runs() && session_start(&session) == -1)
 		answer_sys("unable to start session %s%s", session.id,
 		    session_trouble());
+}
+
+static void
+share_gate(void)
+{
 	if (lock_fd(session.gatefd, false, 0) == -1)
 		answer_sys(
 		    "unable to share the gate of session %s", session.id);
 }
 
-static char *
-first_line(int fd)
+static int
+code_of(int err)
 {
-	struct buf b = BUF_INIT;
-
-	if (io_read_buf(fd, &b, 4096) == -1)
-		die_sys("unable to read the id of the new session");
-	buf_reserve(&b, 0);
-	buf_cut(&b, strcspn(b.data, "\n"));
-	return buf_steal(&b);
+	switch (err) {
+	case ETIMEDOUT:
+		return EXIT_TIMEOUT;
+	case EINVAL:
+		return EXIT_USAGE;
+	default:
+		return EXIT_SYS;
+	}
 }
 
 static void
 make_session(void)
 {
-	const char *const argv[] = { "sb-session-new", "-a", NULL };
-	int p[2], code;
-	pid_t pid;
+	struct buf why = BUF_INIT;
 
-	if (pipe2(p, O_CLOEXEC) == -1)
-		answer_sys("unable to make a pipe");
-	pid = spawn(argv, (struct spawn_fd[]){ { p[1], 1 } }, 1);
-	if (pid == -1)
-		answer_sys("unable to start sb-session-new");
-	io_drop(&p[1]);
-	session_id = first_line(p[0]);
-	io_drop(&p[0]);
-	code = spawn_wait(pid);
-	if (code != 0)
-		answer_error(code > 0 ? code : EXIT_SYS, KIND_FAILED, NULL,
-		    "unable to make a session");
+	meta.automatic = true;
+	if (session_new(&session, true, &why) == -1)
+		answer_error(code_of(errno), KIND_FAILED, NULL,
+		    "unable to make a session: %s", buf_str(&why));
+	session_id = session.id;
+	if (session_start(&session) == -1)
+		answer_sys("unable to start session %s%s", session.id,
+		    session_trouble());
 }
 
-/* One that was made for this command, which will not run. */
+/* What was made for a command that will not run. */
 static void
-end_session(void)
+undo(void)
 {
-	const char *const argv[] = { "sb-session-end", "-t", "10000",
-		session_id, NULL };
-	pid_t pid;
+	struct job_end e = { .note = "" };
 
-	if (!meta.automatic)
+	if (started)
+		return;
+	if (job.lockfd != -1)
+		job_remove(&job);
+	if (!meta.automatic || session.dirfd == -1)
 		return;
 	io_drop(&session.gatefd);
-	pid = spawn(argv, NULL, 0);
-	if (pid == -1 || spawn_wait(pid) != 0)
-		warn_msg("session %s is left: sb-session-end %s", session_id,
-		    session_id);
+	job_finalise(session.id, NULL, &e, UNDO_MS);
+	if (e.failed || e.rejected)
+		warn_msg("session %s is left: sb-session-end %s", session.id,
+		    session.id);
 }
 
 __attribute__((noreturn)) static void
@@ -264,11 +274,31 @@ too_many(void)
 	    "daemon is at active command capacity");
 }
 
+/* What was refused is kept until somebody has looked at it. */
+__attribute__((noreturn)) static void
+too_many_parked(uint64_t n)
+{
+	struct buf d = BUF_INIT;
+
+	out_num(&d, "max_parked", max_parked);
+	out_num(&d, "parked", n);
+	answer_error(EXIT_CONFLICT, KIND_FAILED, &d,
+	    "%" PRIu64 " sessions whose publish was refused are kept: publish "
+	    "or end some of them (sb-session-ls -v)",
+	    n);
+}
+
 /* Before a session is made for nothing. */
 static void
 check_capacity(void)
 {
 	struct names active = NAMES_INIT;
+	int64_t parked = session_count("conflicted");
+
+	if (parked == -1)
+		answer_sys("unable to read workspace/");
+	if ((uint64_t)parked >= max_parked)
+		too_many_parked((uint64_t)parked);
 
 	if (job_active(NULL, NULL, &active) == -1)
 		answer_sys("unable to read jobs/");
@@ -292,14 +322,8 @@ make_input(void)
 	to = openat(job.dirfd, "stdin",
 	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (from == -1 || to == -1 || io_copy(from, to) == -1 ||
-	    io_close(to) == -1) {
-		int err = errno;
-
-		job_remove(&job);
-		end_session();
-		errno = err;
+	    io_close(to) == -1)
 		answer_sys("unable to copy the input from %s", input);
-	}
 	if (from != STDIN_FILENO)
 		io_drop(&from);
 }
@@ -308,12 +332,8 @@ static void
 make_job(const struct buf *cmd, const struct buf *env)
 {
 	if (job_new(&job, &meta, cmd, env, max_active) == -1) {
-		int err = errno;
-
-		end_session();
-		if (err == EBUSY)
+		if (errno == EBUSY)
 			too_many();
-		errno = err;
 		answer_sys("unable to make a job");
 	}
 	make_input();
@@ -330,14 +350,9 @@ start_job(void)
 
 	if (pipe2(p, O_CLOEXEC) == -1 ||
 	    spawn(argv, (struct spawn_fd[]){ { p[1], 3 }, { job.lockfd, 4 } },
-		2) == -1) {
-		int err = errno;
-
-		job_remove(&job);
-		end_session();
-		errno = err;
+		2) == -1)
 		answer_sys("unable to start sb-pty-run");
-	}
+	started = true;
 	io_drop(&p[1]);
 	/* The lock is its life, not ours. */
 	io_drop(&job.lockfd);
@@ -365,12 +380,35 @@ read_byte(int fd, uint64_t ms)
 	}
 }
 
+/*
+ * The end of the job, within yield_ms. What lives longer than a moment gets its
+ * number, and the session that was made for it its lease, made durable.
+ */
+static void
+wait_for_end(int fd)
+{
+	uint64_t first = yield_ms < SHORT_MS ? yield_ms : SHORT_MS;
+
+	if (first > 0 && read_byte(fd, first) != -1)
+		return;
+	if (job_sync_number(&job) == -1)
+		answer_sys("unable to sync the number of job %s", job.id);
+	/* It may have ended by now. */
+	if (meta.automatic && session_sync(&session) == -1 && errno != ENOENT)
+		answer_sys("unable to sync session %s", session.id);
+	if (yield_ms > first)
+		read_byte(fd, yield_ms - first);
+}
+
 __attribute__((noreturn)) static void
 not_started(void)
 {
 	struct buf d = BUF_INIT;
 	struct job_end e;
 
+	/* It may have been killed. */
+	if (job_settle(&job) == -1)
+		warn_sys("unable to settle job %s", job.id);
 	if (job_end_read(&job, "status", &e) == -1)
 		snprintf(e.note, sizeof e.note, "its process ended");
 	out_str(&d, "command_session_id", job.id);
@@ -403,6 +441,7 @@ configure(void)
 		die_sys("unable to read %s of the store", CONF_NAME);
 	}
 	max_active = conf_number(&conf, CONF_MAX_ACTIVE);
+	max_parked = conf_number(&conf, CONF_MAX_PARKED);
 	meta.keep = conf_number(&conf, CONF_TRANSCRIPT);
 	conf_release(&conf);
 	io_drop(&fd);
@@ -496,12 +535,15 @@ main(int argc, char **argv)
 	meta.start = job_now();
 	configure();
 	make_cmd(&cmd, dir, argv + optind);
-	if (!session_id) {
+	if (atexit(undo) != 0)
+		die(EXIT_SYS, "out of memory");
+	if (session_id) {
+		open_session();
+	} else {
 		check_capacity();
-		meta.automatic = true;
 		make_session();
 	}
-	enter_session();
+	share_gate();
 	snprintf(meta.session, sizeof meta.session, "%s", session.id);
 	make_env(&env, &given);
 	make_job(&cmd, &env);
@@ -510,8 +552,7 @@ main(int argc, char **argv)
 	fd = start_job();
 	if (read_byte(fd, START_MS) != 1)
 		not_started();
-	if (yield_ms > 0)
-		read_byte(fd, yield_ms);
+	wait_for_end(fd);
 	if (job_reply(&job, &(struct reply){ .cursor = true, .raw = raw },
 		&reply, NULL) == -1)
 		answer_sys("unable to read job %s", job.id);

@@ -360,7 +360,7 @@ finalise(struct job_end *e)
 		die_sys("unable to fork");
 	if (pid == 0) {
 		io_drop(&p[0]);
-		job_finalise(&job, meta.session, e);
+		job_finalise(meta.session, &job, e, FINALISE_MS);
 		_exit(io_write_all(p[1], e, sizeof *e) == -1);
 	}
 	io_drop(&p[1]);
@@ -463,7 +463,7 @@ at_exit(void)
 		kill(ladder.keeper, SIGKILL);
 	ladder_reap(&ladder);
 	if (job_end_write(&job, "ended", &e) == 0) {
-		job_finalise(&job, meta.session, &e);
+		job_finalise(meta.session, &job, &e, FINALISE_MS);
 		job_end_write(&job, "status", &e);
 	}
 }

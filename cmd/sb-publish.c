@@ -47,10 +47,10 @@
 #include "session.h"
 #include "spawn.h"
 #include "stack.h"
-#include "state.h"
 #include "store.h"
+#include "upper.h"
 
-static const char usage[] = "sb-publish [-a owner] [-t ms] session";
+static const char usage[] = "sb-publish [-a owner] [-g fd] [-t ms] session";
 
 enum {
 	QUEUE_MS = 300000, /* a publisher that hangs that long is a fault */
@@ -631,24 +631,6 @@ answer_refusal(struct publish *p, struct buf *b)
 
 /* ---- the child that does it ---- */
 
-/* The upper's root begins as a copy of what it covers: sb-session-new(1). */
-static bool
-root_was_changed(struct publish *p)
-{
-	int fd = stack_open_layer(p->stackfd, p->base.id[0]);
-	struct state base, mine;
-	int rc = -1;
-
-	if (fd != -1 && state_of_dir(&base, fd) == 0 &&
-	    state_of_dir(&mine, p->upperfd) == 0)
-		rc = state_same(&base, &mine);
-	if (rc == -1)
-		die_sys(
-		    "unable to compare the root with layer %s", p->base.id[0]);
-	io_drop(&fd);
-	return rc == 0;
-}
-
 /* Whatever becomes of it, nothing of a publish stays behind but its layer. */
 static void
 tidy(void)
@@ -667,9 +649,8 @@ tidy(void)
 static int
 work(struct publish *p, struct outcome *outcome)
 {
-	struct names names = NAMES_INIT;
 	struct buf b = BUF_INIT;
-	int code = EXIT_NO;
+	int code = EXIT_NO, unchanged;
 
 	in_work = p;
 	if (atexit(tidy) != 0)
@@ -677,10 +658,14 @@ work(struct publish *p, struct outcome *outcome)
 	p->stackfd = store_open_stack();
 	p->upperfd =
 	    path_open(p->session->dirfd, "upper", O_RDONLY | O_DIRECTORY, 0);
-	if (p->upperfd == -1 || names_read(p->upperfd, &names) == -1)
+	if (p->upperfd == -1)
 		die_sys("unable to open the upperdir of %s", p->session->id);
 	read_manifest(p->session->dirfd, "lease", &p->base);
-	if (names.n > 0 || root_was_changed(p)) {
+	unchanged = upper_is_unchanged(p->stackfd, p->upperfd, p->base.id[0]);
+	if (unchanged == -1)
+		die_sys("unable to compare the upperdir of %s with layer %s",
+		    p->session->id, p->base.id[0]);
+	if (!unchanged) {
 		p->changes = memory_file("changes");
 		p->resolved = memory_file("resolved");
 		p->conflicts = memory_file("conflicts");
@@ -792,6 +777,35 @@ print_answer(int fd, const char *tail)
 	stdout_done();
 }
 
+/* The gate that our caller holds, and holds on to. */
+static void
+use_gate(struct session *s, int fd)
+{
+	struct stat mine, gate;
+
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC) == -1 || fstat(fd, &mine) == -1 ||
+	    path_lstat(s->dirfd, "gate", &gate) == -1)
+		die_sys("unable to use descriptor %d", fd);
+	if (mine.st_dev != gate.st_dev || mine.st_ino != gate.st_ino)
+		die(EXIT_USAGE, "descriptor %d is not the gate of session %s",
+		    fd, s->id);
+	s->gatefd = fd;
+}
+
+static void
+take_gate(struct session *s, int ms)
+{
+	if (session_gate(s, true, ms) == 0)
+		return;
+	if (errno == EAGAIN || errno == ETIMEDOUT)
+		die(ms == 0 ? EXIT_BUSY : EXIT_TIMEOUT,
+		    "session %s is in use: wait for its commands to end, or "
+		    "end them",
+		    s->id);
+	die_sys("unable to take the gate of session %s%s", s->id,
+	    session_trouble());
+}
+
 int
 main(int argc, char **argv)
 {
@@ -803,17 +817,19 @@ main(int argc, char **argv)
 		.ticket = TICKET_INIT };
 	struct session session;
 	struct outcome *outcome;
-	uint64_t ms = 0;
+	uint64_t ms = 0, gate = 0;
 	char *tail;
 	bool frozen;
 	int opt, code;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+a:t:h")) != -1) {
+	while ((opt = getopt(argc, argv, "+a:g:t:h")) != -1) {
 		if (opt == 'a') {
 			p.owner = optarg;
 			continue;
 		}
+		if (opt == 'g' && num_dec(optarg, 3, 1 << 20, &gate))
+			continue;
 		if (opt == 't' && num_dec(optarg, 0, INT32_MAX, &ms))
 			continue;
 		if (opt == 'h')
@@ -835,17 +851,13 @@ main(int argc, char **argv)
 		die_sys("unable to open session %s%s", argv[optind],
 		    session_trouble());
 	}
-	if (session_gate(&session, true, (int)ms) == -1) {
-		if (errno == EAGAIN || errno == ETIMEDOUT)
-			die(ms == 0 ? EXIT_BUSY : EXIT_TIMEOUT,
-			    "session %s is in use: wait for its commands to "
-			    "end, or end them",
-			    session.id);
-		die_sys("unable to take the gate of session %s%s", session.id,
-		    session_trouble());
+	if (gate == 0) {
+		take_gate(&session, (int)ms);
+		/* A job holds the gate only while it begins and ends. */
+		job_refuse_active(session.id);
+	} else {
+		use_gate(&session, (int)gate);
 	}
-	/* A job holds the gate only while it begins and ends. */
-	job_refuse_active(session.id);
 	p.session = &session;
 	if (!p.owner)
 		p.owner = xasprintf("workspace_session:%s", session.id);
@@ -864,7 +876,8 @@ main(int argc, char **argv)
 			print_answer(outcome->answer, "");
 		return code;
 	}
-	if (session_stop(&session) == -1 || session_remove(&session) == -1) {
+	if (session_stop(&session) == -1 ||
+	    session_remove(&session, true) == -1) {
 		warn_sys("session %s is published but could not be closed: "
 			 "sb-session-end %s",
 		    session.id, session.id);

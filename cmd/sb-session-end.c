@@ -54,7 +54,7 @@ main(int argc, char **argv)
 	if (session_stop(&s) == -1)
 		die_sys("unable to end the processes of session %s%s", s.id,
 		    session_trouble());
-	if (session_remove(&s) == -1)
+	if (session_remove(&s, true) == -1)
 		die_sys(
 		    "unable to remove session %s%s", s.id, session_trouble());
 	return EXIT_OK;

@@ -288,3 +288,17 @@ leaf_remove(struct leaf *l)
 		unlinkat(l->parentfd, l->name, AT_REMOVEDIR);
 	io_drop(&l->parentfd);
 }
+
+void
+leaf_sweep(const char *prefix)
+{
+	for (int i = 0; i < 2; i++) {
+		int root = i == 0 ? open_mounted() : open_detached();
+		int parent = open_parent(root);
+
+		if (parent != -1)
+			sweep(parent, prefix);
+		io_drop(&parent);
+		io_drop(&root);
+	}
+}

@@ -40,4 +40,8 @@ int leaf_kill(const struct leaf *l, int ms);
 /* Removes it if nobody is in it, and lets go of it. */
 void leaf_remove(struct leaf *l);
 
+/* Removes what killed processes left beside our cgroup: empty leaves whose
+ * names begin with prefix. */
+void leaf_sweep(const char *prefix);
+
 #endif

@@ -75,6 +75,12 @@ static const struct conf_key known[CONF_KEYS] = {
 		.max = 16384,
 		.fallback = "16384",
 	},
+	[CONF_MAX_PARKED] = {
+		.name = "runtime.workspace.max_parked",
+		.min = 1,
+		.max = 100000,
+		.fallback = "100",
+	},
 };
 
 static const char blanks[] = " \t";

@@ -41,6 +41,7 @@ enum conf_which {
 	CONF_EVENTS, /* observability.enabled */
 	CONF_EVENTS_DISK, /* observability.max_disk_bytes */
 	CONF_EVENTS_LINE, /* observability.max_line_bytes */
+	CONF_MAX_PARKED, /* runtime.workspace.max_parked */
 	CONF_KEYS
 };
 

@@ -224,6 +224,8 @@ job_end_read(const struct job *j, const char *file, struct job_end *e)
 	    sizeof e->reject_class);
 	e->failed = word_of(&b, "finalization_failure_class", e->failure_class,
 	    sizeof e->failure_class);
+	if (!number_of(&b, "finalization_attempts", &e->attempts))
+		e->attempts = 0;
 	e->parked = has(&b, "parked");
 	rc = 0;
 out:
@@ -250,6 +252,9 @@ job_end_write(const struct job *j, const char *file, const struct job_end *e)
 	if (e->failed)
 		buf_addf(
 		    &b, "finalization_failure_class %s\n", e->failure_class);
+	if (e->attempts > 0)
+		buf_addf(
+		    &b, "finalization_attempts %" PRIu64 "\n", e->attempts);
 	if (e->parked)
 		buf_adds(&b, "parked 1\n");
 	rc = stage_file_nosync(j->dirfd, file, b.data, b.len, 0600);
@@ -388,6 +393,23 @@ job_active(const char *session, const char *except, struct names *out)
 	return rc;
 }
 
+int
+job_is_pending(const char *session)
+{
+	struct names all = NAMES_INIT;
+	char status[ID_MAX + 8];
+	int fd = job_open_all(), rc = list_in(fd, &all), pending = 0;
+
+	for (size_t i = 0; i < all.n && rc == 0 && pending == 0; i++) {
+		snprintf(status, sizeof status, "%s/status", all.name[i]);
+		if (!exists(fd, status))
+			pending = is_of_session(fd, all.name[i], session);
+	}
+	names_release(&all);
+	io_drop(&fd);
+	return rc == -1 ? -1 : pending;
+}
+
 /* The object {"error":…}. */
 static void
 add_refusal(struct buf *b, const char *session, const struct names *active)
@@ -467,7 +489,7 @@ make_room(int jobsfd, const struct names *all, uint64_t max_active)
 	return rc;
 }
 
-/* The number after the highest that was ever given, written down. */
+/* The number after the highest that was ever given, noted. */
 static int
 next_number(int lastfd, const struct names *all, uint64_t *out)
 {
@@ -487,9 +509,17 @@ next_number(int lastfd, const struct names *all, uint64_t *out)
 	*out = last + 1;
 	/* One sector: a crash leaves the old number or the new one. */
 	snprintf(text, sizeof text, "%020" PRIu64 "\n", *out);
-	if (pwrite(lastfd, text, LAST_BYTES, 0) != LAST_BYTES)
-		return -1;
-	return fdatasync(lastfd);
+	return pwrite(lastfd, text, LAST_BYTES, 0) == LAST_BYTES ? 0 : -1;
+}
+
+int
+job_sync_number(const struct job *j)
+{
+	int fd = openat(j->jobsfd, ".last", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	int rc = fd == -1 ? -1 : fdatasync(fd);
+
+	io_drop(&fd);
+	return rc;
 }
 
 static int
@@ -523,12 +553,12 @@ fill(struct job *j, const struct job_meta *meta, const struct buf *cmd,
 }
 
 /* Built aside under one name: whoever has the lock of .last builds. */
+static const char aside[] = ".new";
+
 static int
 build(struct job *j, const struct job_meta *meta, const struct buf *cmd,
     const struct buf *env)
 {
-	static const char aside[] = ".new";
-
 	if (path_rm_tree(j->jobsfd, aside) == -1 ||
 	    mkdirat(j->jobsfd, aside, 0700) == -1)
 		return -1;
@@ -562,6 +592,21 @@ out:
 	if (rc == -1)
 		job_close(j);
 	errno = err;
+	return rc;
+}
+
+int
+job_sweep(void)
+{
+	int jobs = job_open_all(), rc = 0, last;
+
+	last = lock_take(jobs, ".last", true, 0);
+	if (last != -1)
+		rc = path_rm_tree(jobs, aside);
+	else if (errno != EAGAIN)
+		rc = -1;
+	io_drop(&last);
+	io_drop(&jobs);
 	return rc;
 }
 

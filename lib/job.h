@@ -61,6 +61,7 @@ struct job_end {
 	char reject_class[64];
 	bool failed;
 	char failure_class[80];
+	uint64_t attempts; /* it took, or 0 */
 	bool parked; /* kept, without processes */
 };
 
@@ -75,12 +76,19 @@ void job_close(struct job *j);
 /*
  * Makes a job with meta and its lock held, and the files cmd (fields that
  * each end in NUL: the directory to run in, or nothing, and the words) and
- * env (NAME=VALUE, each ends in NUL). Its number is the next of jobs/.last,
- * synced. Removes the oldest that are over, beyond JOBS_KEPT. EBUSY: max_active
+ * env (NAME=VALUE, each ends in NUL). Its number is the next of jobs/.last.
+ * Removes the oldest that are over, beyond JOBS_KEPT. EBUSY: max_active
  * jobs are active.
  */
 int job_new(struct job *j, const struct job_meta *meta, const struct buf *cmd,
     const struct buf *env, uint64_t max_active);
+
+/* Makes the number durable: before it is told to anybody. */
+int job_sync_number(const struct job *j);
+
+/* Removes what a killed job_new left; nothing while one is at work. -1 with
+ * errno. */
+int job_sweep(void);
 
 /* Removes one that never ran. */
 void job_remove(struct job *j);
@@ -121,6 +129,12 @@ int job_wait(const struct job *j, int ms);
  * come. Caller releases.
  */
 int job_active(const char *session, const char *except, struct names *out);
+
+/*
+ * Has the session a job that is not over: active, or ending, or left behind by
+ * a process that was killed? 1, 0, -1 errno.
+ */
+int job_is_pending(const char *session);
 
 /* All jobs, oldest first. */
 int job_list(struct names *out);

@@ -20,13 +20,14 @@
 #include "rows.h"
 #include "session.h"
 #include "spawn.h"
+#include "stack.h"
 #include "stage.h"
-
-#define GATE_TEXT "60000"
+#include "store.h"
+#include "upper.h"
 
 enum {
-	GATE_MS = 60000,
 	KILL_MS = 5000,
+	ATTEMPTS = 3, /* to end the processes of a session */
 	ANSWER_MAX = 1 << 26
 };
 
@@ -67,12 +68,12 @@ slurp(int fd, struct buf *b)
 	return io_read_buf(fd, b, ANSWER_MAX);
 }
 
-/* Code of sb-publish; -1 when it could not be run. */
+/* Code of sb-publish, under the gate that we hold; -1 when it could not be
+ * run. */
 static int
-publish(const char *session, struct buf *answer, struct buf *words)
+publish(const struct session *s, struct buf *answer, struct buf *words)
 {
-	const char *const argv[] = { "sb-publish", "-t", GATE_TEXT, session,
-		NULL };
+	const char *const argv[] = { "sb-publish", "-g", "3", s->id, NULL };
 	int out = memfd_create("answer", MFD_CLOEXEC);
 	int err = memfd_create("words", MFD_CLOEXEC);
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), code = -1;
@@ -80,8 +81,9 @@ publish(const char *session, struct buf *answer, struct buf *words)
 
 	if (out != -1 && err != -1 && null != -1)
 		pid = spawn(argv,
-		    (struct spawn_fd[]){ { null, 0 }, { out, 1 }, { err, 2 } },
-		    3);
+		    (struct spawn_fd[]){
+			{ null, 0 }, { out, 1 }, { err, 2 }, { s->gatefd, 3 } },
+		    4);
 	if (pid != -1)
 		code = spawn_wait(pid);
 	if (code != -1 && (slurp(out, answer) == -1 || slurp(err, words) == -1))
@@ -92,40 +94,20 @@ publish(const char *session, struct buf *answer, struct buf *words)
 	return code;
 }
 
-/* Keeps the session as one that everybody can use. */
+/*
+ * Keeps the session as one that everybody can use. Killed before "auto" is
+ * gone we have done nothing: the next one publishes anew.
+ */
 static int
-park(const char *id, const struct buf *answer)
+park(struct session *s, const struct buf *answer)
 {
-	struct names active = NAMES_INIT;
-	struct session s;
-	int rc = -1;
-
-	if (session_open(&s, id) == -1)
-		return errno == ENOENT ? 0 : -1;
-	if (session_gate(&s, true, GATE_MS) == -1) {
-		rc = errno == ENOENT ? 0 : -1;
-		goto out;
-	}
-	/* Who came after the refusal will try again. */
-	if (job_active(id, NULL, &active) == -1)
-		goto out;
-	if (active.n > 0) {
-		rc = 0;
-		goto out;
-	}
-	if (stage_file(s.dirfd, "conflicted", buf_str(answer), answer->len,
+	session_await_unmount(s);
+	io_drop(&s->lockfd);
+	if (stage_file(s->dirfd, "conflicted", buf_str(answer), answer->len,
 		0600) == -1 ||
-	    (unlinkat(s.dirfd, "auto", 0) == -1 && errno != ENOENT) ||
-	    session_stop(&s) == -1)
-		goto out;
-	rc = 1;
-out:
-	names_release(&active);
-	io_drop(&s.lockfd);
-	io_drop(&s.gatefd);
-	io_drop(&s.dirfd);
-	io_drop(&s.workfd);
-	return rc;
+	    (unlinkat(s->dirfd, "auto", 0) == -1 && errno != ENOENT))
+		return -1;
+	return fsync(s->dirfd);
 }
 
 static void
@@ -154,52 +136,161 @@ bool
 job_session_is_automatic(const char *session)
 {
 	struct session s;
-	struct stat st;
 	bool yes;
 
 	if (session_open(&s, session) == -1)
 		return false;
-	yes = path_lstat(s.dirfd, "auto", &st) == 0;
-	io_drop(&s.dirfd);
-	io_drop(&s.workfd);
+	yes = session_has(&s, "auto");
+	session_close(&s);
 	return yes;
 }
 
-void
-job_finalise(struct job *j, const char *session, struct job_end *e)
+/* Is the session, whose gate we hold, ours to end? 1, 0, -1. */
+static int
+is_ours(const struct session *s, const struct job *j)
 {
-	struct buf answer = BUF_INIT, words = BUF_INIT;
-	int code, kept = 0;
+	struct names active = NAMES_INIT;
+	int rc;
 
-	if (!job_session_is_automatic(session))
-		return;
-	code = publish(session, &answer, &words);
-	switch (code) {
-	case EXIT_OK:
-	case EXIT_NO: /* another was the last */
-	case EXIT_BUSY: /* we are not the last */
-		goto out;
-	case EXIT_CONFLICT:
-		reject_class(&answer, e);
-		break;
-	case EXIT_TIMEOUT:
-		fail(e, "timed_out");
-		break;
-	default:
-		/* With an answer it is published, and could not be ended. */
-		fail(e, answer.len > 0 ? "destroy_failed" : "capture_failed");
+	/* Who had the gate before may have kept it. */
+	if (!session_has(s, "auto"))
+		return 0;
+	if (!j) {
+		rc = job_is_pending(s->id);
+	} else {
+		rc = job_active(s->id, j->id, &active);
+		if (rc == 0)
+			rc = active.n > 0;
+		names_release(&active);
 	}
-	note(e, buf_str(&words));
-	if (answer.len > 0)
-		stage_file_nosync(
-		    j->dirfd, "publish", answer.data, answer.len, 0600);
-	kept = park(session, &answer);
-	if (kept == -1 && !e->failed)
-		fail(e, "state_changed");
-	e->parked = kept == 1;
-out:
-	buf_release(&answer);
+	return rc == -1 ? -1 : rc == 0;
+}
+
+/* Its processes end first: what is read then stays as it is. */
+static int
+quiesce(struct session *s, struct job_end *e)
+{
+	for (int i = 1; i <= ATTEMPTS; i++) {
+		if (session_kill(s) == 0)
+			return 0;
+		e->attempts = (uint64_t)i;
+		io_drop(&s->lockfd);
+		if (errno == ETIMEDOUT)
+			break;
+	}
+	fail(e, errno == EINVAL ? "observation_failed" : "termination_failed");
+	note(e, *session_trouble() ? session_trouble() + 2 : strerror(errno));
+	return -1;
+}
+
+/* Did it change nothing? What cannot be read is left to sb-publish. */
+static bool
+is_unchanged(const struct session *s)
+{
+	struct manifest m = MANIFEST_INIT;
+	const char *why = NULL;
+	int upper = path_open(s->dirfd, "upper", O_RDONLY | O_DIRECTORY, 0);
+	int stack = store_open_stack();
+	bool yes;
+
+	yes = upper != -1 && manifest_read(s->dirfd, "lease", &m, &why) == 0 &&
+	    m.n > 0 && upper_is_unchanged(stack, upper, m.id[0]) == 1;
+	manifest_release(&m);
+	io_drop(&upper);
+	io_drop(&stack);
+	return yes;
+}
+
+/* True: it is gone. False: it is to be kept, and e says why. */
+static bool
+publish_and_end(struct session *s, struct job_end *e, struct buf *answer)
+{
+	struct buf words = BUF_INIT;
+	int code;
+
+	if (quiesce(s, e) == -1)
+		return false;
+	/* One that never was, see newsession.h, has nothing to publish. */
+	if (stack_lease_never_was(s->dirfd) || is_unchanged(s)) {
+		if (session_remove(s, false) == 0)
+			return true;
+		fail(e, "destroy_failed");
+		note(e, strerror(errno));
+		return false;
+	}
+	io_drop(&s->lockfd);
+	code = publish(s, answer, &words);
+	if (code == EXIT_CONFLICT)
+		reject_class(answer, e);
+	else if (code == EXIT_TIMEOUT)
+		fail(e, "timed_out");
+	else if (code != EXIT_OK)
+		/* With an answer it is published, and could not be ended. */
+		fail(e, answer->len > 0 ? "destroy_failed" : "capture_failed");
+	if (code > 128)
+		note(e, "sb-publish was killed");
+	else if (code != EXIT_OK)
+		note(e, buf_str(&words));
 	buf_release(&words);
+	return code == EXIT_OK;
+}
+
+static void
+keep(struct session *s, struct job *j, struct job_end *e,
+    const struct buf *answer)
+{
+	struct stat st;
+
+	/* Only its rest is left. */
+	if (path_lstat(s->workfd, s->id, &st) == -1 && errno == ENOENT)
+		return;
+	e->parked = true;
+	/* Should we be killed, who settles the job finds what became of it. */
+	if (j && answer->len > 0)
+		stage_file_nosync(
+		    j->dirfd, "publish", answer->data, answer->len, 0600);
+	if (j)
+		job_end_write(j, "ended", e);
+	if (park(s, answer) == 0)
+		return;
+	e->parked = false;
+	if (!e->failed)
+		fail(e, "state_changed");
+}
+
+int
+job_finalise(const char *id, struct job *j, struct job_end *e, int ms)
+{
+	struct buf answer = BUF_INIT;
+	struct session s;
+	int rc = 0;
+
+	if (session_open(&s, id) == -1) {
+		if (errno != ENOENT)
+			fail(e, "observation_failed");
+		return 0;
+	}
+	if (!session_has(&s, "auto"))
+		goto out;
+	if (session_gate(&s, true, ms) == -1) {
+		if (errno == ENOENT || ms == 0)
+			goto out;
+		fail(e, errno == ETIMEDOUT ? "timed_out" : "unavailable");
+		note(e, "its gate could not be taken");
+		goto out;
+	}
+	rc = is_ours(&s, j);
+	if (rc == -1) {
+		fail(e, "observation_failed");
+		note(e, "its jobs cannot be read");
+		rc = 0;
+	}
+	if (rc == 1 && !publish_and_end(&s, e, &answer))
+		keep(&s, j, e, &answer);
+out:
+	session_close(&s);
+	buf_release(&answer);
+	return rc;
 }
 
 /*
@@ -263,7 +354,7 @@ job_settle(struct job *j)
 			goto out;
 	}
 	settle_live(j);
-	job_finalise(j, m.session, &e);
+	job_finalise(m.session, j, &e, FINALISE_MS);
 	if (e.wall_ns == 0)
 		e.wall_ns = job_now() - m.start;
 	rc = job_end_write(j, "status", &e) == -1 ? -1 : 1;

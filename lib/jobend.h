@@ -13,13 +13,24 @@
 bool job_session_is_automatic(const char *session);
 
 /*
- * If the session of j is automatic and no other job is active in it: runs
- * sb-publish. Refused, or failed, the session is kept: explicit from then on,
- * without processes, and marked conflicted (a file with the answer); that
- * answer is the job's file "publish" too. Fills in the rest of e. Nothing is
- * left to do when somebody else has done it.
+ * Publishes and ends the session id, if it is automatic: its processes first,
+ * then, if it changed anything, sb-publish. Refused, or failed, the session is
+ * kept: explicit from then on, without processes, and marked conflicted (a file
+ * with the answer).
+ *
+ * j is a job of it that has ended: then nothing is done while another is
+ * active, and of several that ended at once one does it. What became of it is
+ * filled into e, and with a refusal the answer is j's file "publish". NULL: no
+ * job of it is left that could do it, and none may come; with one that is not
+ * over, or ms as in lock.h not enough for the gate, nothing is done.
+ *
+ * 1 when it was published or kept, 0 when there was nothing to do.
  */
-void job_finalise(struct job *j, const char *session, struct job_end *e);
+int job_finalise(const char *id, struct job *j, struct job_end *e, int ms);
+
+enum {
+	FINALISE_MS = 60000
+};
 
 /*
  * Ends what a killed process left of a job (JOB_DEAD): kills its processes,

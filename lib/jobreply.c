@@ -146,6 +146,8 @@ out_end(struct buf *b, const struct job *j, const struct job_end *e)
 	if (e->failed) {
 		out_bool(b, "finalization_failed", true);
 		out_str(b, "finalization_failure_class", e->failure_class);
+		if (e->attempts > 0)
+			out_num(b, "finalization_attempts", e->attempts);
 	}
 	if (e->parked) {
 		out_bool(b, "conflicted", true);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "buf.h"
+#include "err.h"
 #include "io.h"
 #include "json.h"
 #include "lock.h"
@@ -56,6 +57,42 @@ session_open(struct session *s, const char *id)
 	if (s->dirfd == -1)
 		io_drop(&s->workfd);
 	return s->dirfd == -1 ? -1 : 0;
+}
+
+void
+session_close(struct session *s)
+{
+	io_drop(&s->lockfd);
+	io_drop(&s->gatefd);
+	io_drop(&s->dirfd);
+	io_drop(&s->workfd);
+}
+
+bool
+session_has(const struct session *s, const char *file)
+{
+	struct stat st;
+
+	return path_lstat(s->dirfd, file, &st) == 0;
+}
+
+int64_t
+session_count(const char *file)
+{
+	struct names v = NAMES_INIT;
+	char path[ID_MAX + 64];
+	int fd = store_open_workspace();
+	struct stat st;
+	int64_t n = names_read(fd, &v);
+
+	for (size_t i = 0; i < v.n; i++) {
+		snprintf(path, sizeof path, "%s/%s", v.name[i], file);
+		if (id_is_valid(v.name[i]) && path_lstat(fd, path, &st) == 0)
+			n++;
+	}
+	names_release(&v);
+	io_drop(&fd);
+	return n;
 }
 
 int
@@ -263,6 +300,55 @@ session_stop(struct session *s)
 	return end_init(s);
 }
 
+/*
+ * Starts a process that keeps the mounts of the recorded init until that has
+ * ended, and then undoes them by its own end. Without it the init does that,
+ * and is waited for.
+ */
+static void
+keep_mounts(struct session *s)
+{
+	int fds[2] = { -1, -1 };
+	char path[48];
+	struct hold h;
+
+	if (s->unmounts != 0 || hold_read(s->dirfd, &h) == -1)
+		return;
+	fds[0] = hold_open(&h);
+	snprintf(path, sizeof path, "/proc/%ld/ns/mnt", (long)h.pid);
+	if (fds[0] != -1)
+		fds[1] = open(path, O_RDONLY | O_CLOEXEC);
+	if (fds[1] != -1)
+		s->unmounts = fork();
+	if (s->unmounts == 0 && fds[1] != -1) {
+		/* Nothing else of whoever started us stays open. */
+		if (dup2(fds[0], 0) == -1 || dup2(fds[1], 1) == -1 ||
+		    sys_close_range(2, ~0U, 0) == -1)
+			_exit(EXIT_SYS);
+		pidfd_wait(0, -1);
+		_exit(EXIT_OK);
+	}
+	if (s->unmounts == -1)
+		s->unmounts = 0;
+	io_drop(&fds[0]);
+	io_drop(&fds[1]);
+}
+
+int
+session_kill(struct session *s)
+{
+	keep_mounts(s);
+	return session_stop(s);
+}
+
+void
+session_await_unmount(struct session *s)
+{
+	if (s->unmounts != 0)
+		spawn_wait(s->unmounts);
+	s->unmounts = 0;
+}
+
 int
 session_has_leftovers(const struct session *s)
 {
@@ -304,7 +390,7 @@ session_sweep(int workfd)
 }
 
 int
-session_remove(struct session *s)
+session_remove(struct session *s, bool sync)
 {
 	static const char *const large[] = { "upper", "work", "merge",
 		"merged" };
@@ -313,7 +399,7 @@ session_remove(struct session *s)
 	trouble[0] = '\0';
 	snprintf(end, sizeof end, ".end.%s", s->id);
 	if (renameat(s->workfd, s->id, s->workfd, end) == -1 ||
-	    stage_sync_dir(s->workfd, ".") == -1)
+	    (sync && stage_sync_dir(s->workfd, ".") == -1))
 		return -1;
 	/* Should anything fail now, the session has ended all the same. */
 	snprintf(trouble, sizeof trouble,

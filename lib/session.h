@@ -9,6 +9,8 @@
 #define SB_SESSION_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #include "path.h"
 
@@ -18,6 +20,7 @@ struct session {
 	int dirfd; /* workspace/ID */
 	int gatefd; /* the gate, or -1 */
 	int lockfd; /* the lock, after session_stop, or -1 */
+	pid_t unmounts; /* private: a process of session_kill, or 0 */
 };
 
 #define SESSION_INIT { .workfd = -1, .dirfd = -1, .gatefd = -1, .lockfd = -1 }
@@ -30,6 +33,9 @@ const char *session_trouble(void);
 
 /* ENOENT: no such session. EINVAL: not an id. */
 int session_open(struct session *s, const char *id);
+
+/* Lets go of everything but its processes. */
+void session_close(struct session *s);
 
 /* Takes the gate, see lock.h for ms and errno. */
 int session_gate(struct session *s, bool exclusive, int ms);
@@ -57,18 +63,34 @@ int session_start(struct session *s);
  */
 int session_stop(struct session *s);
 
+/*
+ * As session_stop, for a session that goes: its processes are gone then, and
+ * nobody can enter it, but its mounts are undone by a process of their own.
+ * (The kernel writes all of a file system to disk for that, and makes the last
+ * who knows the mount wait.) session_await_unmount before anybody mounts it
+ * again.
+ */
+int session_kill(struct session *s);
+void session_await_unmount(struct session *s);
+
 /* Are there processes that ended commands left behind? */
 int session_has_leftovers(const struct session *s);
 
 /*
- * Takes the directory out of sight and removes it; also removes what earlier
- * ends and failed beginnings left.
+ * Takes the directory out of sight, for good if sync is true, and removes it;
+ * also removes what earlier ends and failed beginnings left.
  */
-int session_remove(struct session *s);
+int session_remove(struct session *s, bool sync);
 
 /* Removes what killed beginnings and ends left below the directory workspace.
  * Failure leaves it for the next one. */
 void session_sweep(int workfd);
+
+/* Is there the file of that name in its directory? */
+bool session_has(const struct session *s, const char *file);
+
+/* How many sessions have the file of that name; -1 with errno. */
+int64_t session_count(const char *file);
 
 /*
  * The name that a file of session id, or a directory with it, has while

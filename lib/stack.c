@@ -404,9 +404,21 @@ use_added(int dirfd, struct ids *used)
 	return rc;
 }
 
+bool
+stack_lease_never_was(int dirfd)
+{
+	struct stat st;
+
+	return path_lstat(dirfd, "auto", &st) == 0 &&
+	    (path_lstat(dirfd, "lease", &st) == 0 ? st.st_size == 0
+						  : errno == ENOENT);
+}
+
 static int
 use_session(int dirfd, const char *name, struct ids *used, const char **why)
 {
+	if (stack_lease_never_was(dirfd))
+		return 0;
 	if (use_manifest(dirfd, "lease", used, why) == 0)
 		return 0;
 	/*

@@ -66,6 +66,13 @@ void stack_layer_path(int stackfd, const char *id, struct buf *out);
 int stack_open_layer(int stackfd, const char *id);
 
 /*
+ * Has the session whose directory is dirfd no lease, since the machine crashed
+ * while it was being made? An automatic one gets its lease synced only before
+ * something is said of it.
+ */
+bool stack_lease_never_was(int dirfd);
+
+/*
  * Everything in use: head, every workspace/<id>/lease (also of sessions that
  * are just being made), every live leases/<name>/{manifest,added}. Call with
  * the stack lock held exclusively for a decision, after listing layers/. -1
