@@ -409,8 +409,9 @@ not_started(void)
 	/* It may have been killed. */
 	if (job_settle(&job) == -1)
 		warn_sys("unable to settle job %s", job.id);
-	if (job_end_read(&job, "status", &e) == -1)
-		snprintf(e.note, sizeof e.note, "its process ended");
+	if (job_end_read(&job, "status", &e) == -1 || *e.note == '\0')
+		snprintf(e.note, sizeof e.note,
+		    "it was ended before the command had started");
 	out_str(&d, "command_session_id", job.id);
 	out_str(&d, "workspace_session_id", meta.session);
 	answer_error(EXIT_SYS, KIND_FAILED, &d, "command io failed for %s: %s",

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+# kill -9 and errors at the calls of a command as a job, of all its programs, in
+# an automatic session and in an explicit one: what the command did is published
+# exactly once, or the session is kept and named; after a sweep nothing is left.
+#
+# There are more calls than one wants to wait for: of each loop a sample is
+# tried, another one with each SB_SEED; SB_FAULTS=all tries every call.
+bats_require_minimum_version 1.5.0
+load lib
+load fault
+
+# The command is no shell, whose own errors would be misread: it copies f to n,
+# and when it says that it did, it did.
+template() {
+	need overlay userns strace jq
+	mkdir -p ws
+	echo base >ws/f
+	make_store
+	sb-sweep >out
+	holds | grep -v ^jobs >names
+}
+
+# sample N: sets at to the calls of N to try.
+sample() {
+	local k step=$((($1 + SAMPLE - 1) / SAMPLE))
+	[ "${SB_FAULTS:-}" != all ] || step=1
+	seed=${SB_SEED:-$RANDOM}
+	RANDOM=$seed
+	at=()
+	for ((k = 1 + RANDOM % step; k <= $1; k += step)); do at+=("$k"); done
+}
+SAMPLE=100
+
+nobody() { [ -z "$(sb-job-ls -r 2>/dev/null)" ]; }
+still() { [ -z "$(our_processes "$SB_STORE")" ]; }
+leaves() {
+	find /sys/fs/cgroup -name "sbjob-$(printf '%s-%x' "$(stat -c %D "$SB_STORE/jobs")" "$(stat -c %i "$SB_STORE/jobs")")-*" 2>/dev/null
+}
+# The shell that calls it was started with another store than this round's.
+swept() {
+	sb-sweep >swept 2>>said || return
+	[ -z "$(leaves)" ]
+}
+
+answered() { # the answer says that all is well
+	[ "$rc" = 0 ] && [ "$(jq -r '[.status,.exit_code,.publish_rejected,.finalization_failed]|@csv' out)" = '"ok",0,,' ]
+}
+
+# What is left when all is done: f and n, once, or nothing at all.
+auto_is_whole() {
+	local kept n v
+	: >said
+	eventually nobody && eventually swept || return
+	# A session is kept only if somebody said so; nothing of it is lost.
+	for kept in $(sb-session-ls); do
+		cat out err said | grep -qF "$kept" || fail "session $kept is kept, and nobody said so" || return
+		sb-publish -t 30000 "$kept" >again 2>&1 || fail "kept: exit $?: $(cat again)" || return
+	done
+	eventually still || return
+	v=$(sb-stack-version)
+	[ "$v" -le 2 ] || fail "published $((v - 1)) times" || return
+	n=$(sb-stack-show | sb-layer-cat n 2>/dev/null) || [ "$v" = 1 ] || fail "published without n" || return
+	if answered; then
+		is "$v $n" "2 base" || return
+	fi
+	sb-stack-show | sb-layer-check >bad 2>&1 || fail "$(cat bad)" || return
+	sb-sweep >swept 2>&1 || fail "sweep: $(cat swept)" || return
+	holds | grep -v ^jobs | sed '/\/ID/d; /history\/main/d' >left
+	diff "$T/names" left >differ || fail "left: $(cat differ)" || return
+	[ ! -e "$SB_STORE/jobs/.new" ] && is "$(leaves)" ""
+}
+
+auto_killed() {
+	rc=0
+	new_round
+	inject -d -n "${at[$1 - 1]}" -o rec sb-exec -y 60000 cp f n >out 2>err || rc=$?
+	auto_is_whole
+}
+
+auto_fails() {
+	rc=0
+	new_round
+	inject -d -e $error -n "${at[$1 - 1]}" -o rec sb-exec -y 60000 cp f n >out 2>err || rc=$?
+	[ "$rc" = 0 ] || [ -s err ] || fail "exit $rc without a word" || return
+	auto_is_whole
+}
+
+auto_start() {
+	template
+	keep_template
+	new_round
+	inject -d -o rec sb-exec -y 60000 cp f n >out
+	answered || fail "$(cat out)"
+	rc=0
+	eventually still
+	sample "$(wc -l <rec)"
+	calls=$(wc -l <rec)
+}
+
+@test "sb-exec in an automatic session, a program killed at any call: published once, or kept and named" {
+	local rc=0
+	auto_start
+	rounds "SB_SEED=$seed: killed" ${#at[@]} auto_killed
+	echo "# SB_SEED=$seed: killed at ${#at[@]} of $calls calls" >&3
+}
+
+@test "sb-exec in an automatic session, ENOSPC at any call: published once, or kept and named" {
+	local rc=0 error=ENOSPC
+	auto_start
+	rounds "SB_SEED=$seed: $error" ${#at[@]} auto_fails
+	echo "# SB_SEED=$seed: $error at ${#at[@]} of $calls calls" >&3
+}
+
+@test "sb-exec in an automatic session, EIO at any call: published once, or kept and named" {
+	local rc=0 error=EIO
+	auto_start
+	rounds "SB_SEED=$seed: $error" ${#at[@]} auto_fails
+	echo "# SB_SEED=$seed: $error at ${#at[@]} of $calls calls" >&3
+}
+
+# ---- explicit ----
+
+# What session $s shows, once a holder that was starting has got ready.
+shown() {
+	local rc
+	for _ in {1..500}; do
+		rc=0
+		sb-run "$s" cat "$1" 2>busy || rc=$?
+		[ $rc = 98 ] || break
+		sleep 0.02
+	done
+	[ $rc = 0 ] || cat busy
+}
+
+explicit_is_whole() {
+	: >said
+	eventually nobody && eventually swept || return
+	is "$(sb-session-ls)" "$s" && is "$(shown f)" mine || return
+	if answered; then
+		is "$(shown n)" mine || return
+	fi
+	is "$(sb-stack-version)" 1 && is "$(cat said)" "" || return
+	sb-session-end -t 30000 "$s" && eventually still || return
+	holds | grep -v ^jobs >left
+	diff "$T/names" left >differ || fail "left: $(cat differ)" || return
+	[ ! -e "$SB_STORE/jobs/.new" ] && is "$(leaves)" ""
+}
+
+explicit_start() {
+	template
+	s=$(sb-session-new)
+	sb-run "$s" sh -c 'echo mine >f'
+	sb-ns-kill "$s"
+	eventually still
+	keep_template
+	new_round
+	rc=0
+	inject -d -o rec sb-exec -s "$s" -y 60000 cp f n >out
+	answered || fail "$(cat out)"
+	sb-session-end -t 30000 "$s"
+	eventually still
+	sample "$(wc -l <rec)"
+	calls=$(wc -l <rec)
+}
+
+explicit_killed() {
+	rc=0
+	new_round
+	inject -d -n "${at[$1 - 1]}" -o rec sb-exec -s "$s" -y 60000 cp f n >out 2>err || rc=$?
+	explicit_is_whole
+}
+
+explicit_fails() {
+	rc=0
+	new_round
+	inject -d -e $error -n "${at[$1 - 1]}" -o rec sb-exec -s "$s" -y 60000 cp f n >out 2>err || rc=$?
+	[ "$rc" = 0 ] || [ -s err ] || fail "exit $rc without a word" || return
+	explicit_is_whole
+}
+
+@test "sb-exec in an explicit session, a program killed at any call: the session stays whole" {
+	local rc=0
+	explicit_start
+	rounds "SB_SEED=$seed: killed" ${#at[@]} explicit_killed
+	echo "# SB_SEED=$seed: killed at ${#at[@]} of $calls calls" >&3
+}
+
+@test "sb-exec in an explicit session, ENOSPC and EIO at any call: the session stays whole" {
+	local rc=0 error SAMPLE=60
+	explicit_start
+	for error in ENOSPC EIO; do
+		rounds "SB_SEED=$seed: $error" ${#at[@]} explicit_fails
+	done
+	echo "# SB_SEED=$seed: ENOSPC and EIO at ${#at[@]} of $calls calls" >&3
+}
