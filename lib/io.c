@@ -61,26 +61,37 @@ io_read_all(int fd, void *p, size_t n)
 	return (ssize_t)got;
 }
 
+/*
+ * Most files are small: the buffer does not grow before it is full, and each
+ * piece of it is larger than the one before.
+ */
 int
 io_read_buf(int fd, struct buf *b, size_t max)
 {
-	for (;;) {
-		size_t room = b->len < max ? max - b->len : 0;
-		ssize_t r;
+	size_t piece = 4096, room = 0;
+	ssize_t r;
 
-		if (room > 1 << 16)
-			room = 1 << 16;
-		/* One byte beyond the limit tells "too large" from "full". */
-		buf_reserve(b, room + 1);
-		r = io_read_some(fd, b->data + b->len, room + 1);
+	for (;;) {
+		if (room == 0) {
+			room = b->len < max ? max - b->len : 0;
+			if (room > piece)
+				room = piece;
+			if (piece < 1 << 16)
+				piece *= 4;
+			/* One byte beyond the limit tells "too large" from
+			 * "full". */
+			buf_reserve(b, ++room);
+		}
+		r = io_read_some(fd, b->data + b->len, room);
 		if (r == -1)
 			return -1;
 		if (r == 0)
 			return 0;
-		if ((size_t)r > max - b->len) {
+		if (b->len > max || (size_t)r > max - b->len) {
 			errno = EFBIG;
 			return -1;
 		}
+		room -= (size_t)r;
 		buf_cut(b, b->len + (size_t)r);
 	}
 }

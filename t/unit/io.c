@@ -2,12 +2,15 @@
 /* Copies of files: bytes, offsets and holes. */
 #include "io.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "buf.h"
 #include "mem.h"
 
 #include "tap.h"
@@ -170,9 +173,57 @@ test_bytes(void)
 	io_drop(&out);
 }
 
+/* Reads a file of n bytes behind "before", max bytes at most in the buffer. */
+static bool
+reads(int fd, size_t n, size_t max, struct buf *b)
+{
+	size_t i;
+
+	buf_cut(b, 0);
+	buf_adds(b, "before");
+	if (ftruncate(fd, (off_t)n) == -1 || lseek(fd, 0, SEEK_SET) == -1 ||
+	    io_read_buf(fd, b, max) == -1)
+		return false;
+	for (i = 6; i < b->len && b->data[i] == '\0'; i++)
+		;
+	return b->len == n + 6 && i == b->len &&
+	    memcmp(b->data, "before", 6) == 0;
+}
+
+static void
+test_whole(void)
+{
+	static const size_t size[] = { 0, 1, 4095, 4096, 4097, 20479, 20480,
+		20481, 86015, 86016, 86017, 1000000 };
+	struct buf b = BUF_INIT, small = BUF_INIT;
+	bool all = true, none = true, more = true;
+	int fd = make(0);
+	size_t i;
+
+	for (i = 0; i < sizeof size / sizeof size[0]; i++) {
+		all &= reads(fd, size[i], size[i] + 6, &b);
+		more &= reads(fd, size[i], SIZE_MAX / 4, &b);
+		if (size[i] > 0)
+			none &= !reads(fd, size[i], size[i] + 5, &b) &&
+			    errno == EFBIG;
+	}
+	ok(all, "whole files, as large as they may be");
+	ok(more, "whole files, smaller than they may be");
+	ok(none, "files that are too large by a byte");
+	none = !reads(fd, 1, 3, &b) && errno == EFBIG && reads(fd, 0, 3, &b);
+	ok(none, "a buffer that is too full already");
+	/* Commands read many, and some stay for long. */
+	ok(reads(fd, 100, 1 << 24, &small) && small.cap < 8192,
+	    "a small file takes a small buffer");
+	buf_release(&b);
+	buf_release(&small);
+	io_drop(&fd);
+}
+
 int
 main(void)
 {
+	test_whole();
 	test_bytes();
 	test_holes();
 	test_no_holes();
