@@ -36,6 +36,7 @@
 #include "clock.h"
 #include "detach.h"
 #include "err.h"
+#include "fate.h"
 #include "inside.h"
 #include "io.h"
 #include "job.h"
@@ -63,11 +64,7 @@ static bool final_ready;
 static long time_limit; /* clock_ms(), or 0 */
 static uint64_t real_offset; /* CLOCK_REALTIME - CLOCK_MONOTONIC, ns */
 
-/* How the command ended. */
-static bool ended, failed; /* its shell; it could not be started */
-static int wait_status;
-static const char *reason; /* of an end that was not its own, or NULL */
-static char failure[200]; /* to start */
+static struct fate fate; /* of the command */
 static bool over; /* the result is written */
 
 /* Since the start of the job; does not jump with the clock. */
@@ -91,41 +88,25 @@ input(void)
 static const char *
 cancel(const char *key)
 {
-	if (ended && ladder_count(&ladder) == 0)
+	if (fate.ended && ladder_count(&ladder) == 0)
 		return JOBCTL_OVER;
-	if (!ended && !reason)
-		reason = "cancelled";
-	if (*key == '\0') {
+	fate_because(&fate, FATE_CANCEL);
+	if (*key == '\0')
 		ladder_climb(&ladder, RUNG_TERM);
-		return JOBCTL_OK;
-	}
-	if (!meta.pty) {
-		ladder_signal(&ladder, SIGINT);
-	} else if (write(input(), key, 1) == -1) {
-		/* Should it not fit, the next rung comes at once. */
-		ladder_climb(&ladder, RUNG_TERM);
-	}
-	ladder_climb(&ladder, RUNG_KEY);
+	else
+		ladder_type(&ladder, meta.pty ? out.fd : -1, *key);
 	return JOBCTL_OK;
 }
 
 static const char *
 end_input(void)
 {
-	char keys[2];
-	int ch;
-
 	if (!meta.pty) {
 		io_drop(&pipefd);
 		return JOBCTL_OK;
 	}
-	ch = pty_eof_char(input());
-	if (ch == -1)
-		return JOBCTL_NO;
-	/* A line that has begun is sent off by the first one. */
-	memset(keys, ch, sizeof keys);
-	if (write(input(), keys, server.in_line ? 2 : 1) == -1)
-		return JOBCTL_STUCK;
+	if (pty_end_input(out.fd, server.in_line) == -1)
+		return errno == EAGAIN ? JOBCTL_STUCK : JOBCTL_NO;
 	server.in_line = false;
 	return JOBCTL_OK;
 }
@@ -177,11 +158,13 @@ handle(enum jobctl_op op, const char *p, size_t n)
 	case JOBCTL_LIVE:
 		return show();
 	case JOBCTL_DATA:
-		return ended ? JOBCTL_OVER : input() == -1 ? JOBCTL_NO : NULL;
+		return fate.ended   ? JOBCTL_OVER
+		    : input() == -1 ? JOBCTL_NO
+				    : NULL;
 	case JOBCTL_EOF:
-		return ended ? JOBCTL_OVER : end_input();
+		return fate.ended ? JOBCTL_OVER : end_input();
 	case JOBCTL_SIZE:
-		return ended ? JOBCTL_OVER : resize(p);
+		return fate.ended ? JOBCTL_OVER : resize(p);
 	}
 	return JOBCTL_NO;
 }
@@ -217,14 +200,14 @@ from_inside(void)
 			io_drop(&ready);
 		break;
 	case INSIDE_ENDED:
-		wait_status = m.value;
-		ended = true;
+		fate.status = m.value;
+		fate.ended = true;
 		break;
 	case INSIDE_FAILED:
-		failed = true;
+		fate.failed = true;
 		m.text[sizeof m.text - 1] = '\0';
-		snprintf(failure, sizeof failure, "unable to %s: %s", m.text,
-		    strerror(m.value));
+		snprintf(fate.trouble, sizeof fate.trouble, "unable to %s: %s",
+		    m.text, strerror(m.value));
 		break;
 	default:
 		break;
@@ -238,8 +221,7 @@ take_signal(void)
 
 	if (read(sigfd, &info, sizeof info) != (ssize_t)sizeof info)
 		return;
-	if (!over && !reason)
-		reason = "cancelled";
+	fate_because(&fate, FATE_CANCEL);
 	ladder_climb(&ladder, RUNG_TERM);
 }
 
@@ -249,29 +231,10 @@ check_limit(void)
 	if (over || time_limit == 0 || clock_ms() < time_limit)
 		return;
 	time_limit = 0;
-	if (ended || reason)
+	if (fate.ended || fate.reason != FATE_OWN)
 		return;
-	reason = "timed_out";
+	fate_because(&fate, FATE_TIME);
 	ladder_climb(&ladder, RUNG_TERM);
-}
-
-/* For poll(2): until the first of those moments that are due at all. */
-static int
-time_left(void)
-{
-	const long due[] = { over ? 0 : time_limit, ladder.due,
-		jobserve_due(&server) };
-	long left = INT_MAX, now = clock_ms();
-	bool any = false;
-
-	for (size_t i = 0; i < sizeof due / sizeof due[0]; i++) {
-		if (due[i] == 0)
-			continue;
-		any = true;
-		if (due[i] - now < left)
-			left = due[i] - now;
-	}
-	return !any ? -1 : left > 0 ? (int)left : 0;
 }
 
 static void
@@ -280,6 +243,8 @@ wait_once(void)
 	struct pollfd p[6 + JOBSERVE_POLLS];
 	bool feeding = jobserve_due(&server) != 0;
 	bool broken = feeding && input() == -1;
+	const long due[] = { over ? 0 : time_limit, ladder.due,
+		jobserve_due(&server) };
 	size_t n;
 
 	p[0] = (struct pollfd){ .fd = sock, .events = POLLIN };
@@ -290,7 +255,7 @@ wait_once(void)
 	p[5] =
 	    (struct pollfd){ .fd = feeding ? input() : -1, .events = POLLOUT };
 	n = jobserve_poll(&server, p + 6);
-	if (poll(p, 6 + n, broken ? 0 : time_left()) == -1) {
+	if (poll(p, 6 + n, broken ? 0 : clock_left(due, 3)) == -1) {
 		if (errno == EINTR)
 			return;
 		die_sys("unable to wait");
@@ -303,7 +268,7 @@ wait_once(void)
 		take_signal();
 	if (p[5].revents || broken)
 		jobserve_feed(
-		    &server, input(), ended ? JOBCTL_OVER : JOBCTL_NO);
+		    &server, input(), fate.ended ? JOBCTL_OVER : JOBCTL_NO);
 	jobserve_handle(&server, p + 6, n);
 	if (p[0].revents)
 		from_inside();
@@ -318,27 +283,16 @@ wait_once(void)
 static void
 set_end(struct job_end *e)
 {
-	*e = (struct job_end){ .total_ns = since_start(), .has_code = true };
-	if (reason) {
-		snprintf(e->status, sizeof e->status, "%s", reason);
-		e->code = strcmp(reason, "timed_out") == 0 ? 124 : 130;
-	} else if (failed) {
-		snprintf(e->status, sizeof e->status, "error");
-		e->has_code = false;
-	} else {
-		e->code = WIFSIGNALED(wait_status) ? -WTERMSIG(wait_status)
-						   : WEXITSTATUS(wait_status);
-		snprintf(e->status, sizeof e->status, "%s",
-		    e->code == 0 ? "ok" : "error");
-	}
-	if (*failure || *ladder.trouble)
-		snprintf(e->note, sizeof e->note, "%s",
-		    *failure ? failure : ladder.trouble);
-	else if (out.err != 0 || err.err != 0)
+	const int lost = out.err != 0 ? out.err : err.err;
+
+	*e = (struct job_end){ .total_ns = since_start(),
+		.background = ladder_count(&ladder) };
+	fate_tell(&fate, e);
+	if (!*e->note)
+		snprintf(e->note, sizeof e->note, "%s", ladder.trouble);
+	if (!*e->note && lost != 0)
 		snprintf(e->note, sizeof e->note,
-		    "unable to keep all output: %s",
-		    strerror(out.err != 0 ? out.err : err.err));
-	e->background = ladder_count(&ladder);
+		    "unable to keep all output: %s", strerror(lost));
 }
 
 /*
@@ -386,7 +340,7 @@ finish(void)
 
 	transcript_drain(&out);
 	transcript_drain(&err);
-	ended = true;
+	fate.ended = true;
 	transcript_end(&out);
 	transcript_end(&err);
 	set_end(&e);
@@ -408,18 +362,18 @@ finish(void)
 static void
 run(void)
 {
-	while (!ended && !failed && sock != -1)
+	while (!fate.ended && !fate.failed && sock != -1)
 		wait_once();
-	if (!ended && !failed && ladder.rung < RUNG_KILL) {
-		wait_status = SIGKILL;
+	if (!fate.ended && !fate.failed && ladder.rung < RUNG_KILL) {
+		fate.status = SIGKILL;
 		ladder_lost(&ladder, meta.start);
 	}
-	if (failed || reason) {
+	if (fate.failed || fate.reason != FATE_OWN) {
 		/* A cancel ends all of the tree, also if the shell went at
 		 * the first sign. */
 		while (sock != -1 && ladder.rung != RUNG_GROUND &&
 		    ladder.rung != RUNG_KILL && ladder_count(&ladder) > 0) {
-			ended = true;
+			fate.ended = true;
 			ladder_climb(&ladder, RUNG_TERM);
 			wait_once();
 		}

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "buf.h"
 #include "clock.h"
@@ -114,6 +115,17 @@ ladder_climb(struct ladder *l, enum rung to)
 		kill_all(l);
 		break;
 	}
+}
+
+void
+ladder_type(struct ladder *l, int terminal, char key)
+{
+	if (terminal == -1)
+		ladder_signal(l, SIGINT);
+	else if (write(terminal, &key, 1) == -1)
+		/* It is full: the key would come too late. */
+		ladder_climb(l, RUNG_TERM);
+	ladder_climb(l, RUNG_KEY);
 }
 
 void

@@ -46,6 +46,12 @@ uint64_t ladder_count(const struct ladder *l);
 /* Up to this rung, if it is not there yet. RUNG_KILL returns when all died. */
 void ladder_climb(struct ladder *l, enum rung to);
 
+/*
+ * Begins with a key, where the terminal is open, not blocking; without one (-1)
+ * with INT for all.
+ */
+void ladder_type(struct ladder *l, int terminal, char key);
+
 /* To be called when due: one rung. */
 void ladder_on_time(struct ladder *l);
 

@@ -106,15 +106,20 @@ pty_foreground(int slave)
 }
 
 int
-pty_eof_char(int master)
+pty_end_input(int master, bool in_line)
 {
 	struct termios t;
+	char keys[2];
 
 	/* Asked of the master it is about the slave, tty_ioctl(4). */
-	if (tcgetattr(master, &t) == -1 || !(t.c_lflag & ICANON) ||
-	    t.c_cc[VEOF] == _POSIX_VDISABLE)
+	if (tcgetattr(master, &t) == -1)
 		return -1;
-	return t.c_cc[VEOF];
+	if (!(t.c_lflag & ICANON) || t.c_cc[VEOF] == _POSIX_VDISABLE) {
+		errno = ENOTTY;
+		return -1;
+	}
+	memset(keys, t.c_cc[VEOF], sizeof keys);
+	return write(master, keys, in_line ? 2 : 1) == -1 ? -1 : 0;
 }
 
 int

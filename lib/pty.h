@@ -33,10 +33,11 @@ int pty_lead(int slave);
 int pty_foreground(int slave);
 
 /*
- * The character that ends the input, 0 to 255; -1 when there is none at the
- * moment: a program reads single keystrokes.
+ * Types the character that ends the input, twice where a line has begun: the
+ * first one sends that off. ENOTTY: there is no such character at the moment,
+ * a program reads single keystrokes. EAGAIN: nobody reads.
  */
-int pty_eof_char(int master);
+int pty_end_input(int master, bool in_line);
 
 /* One message of n bytes and nfds (at most 4) descriptors over a socket. */
 int fds_send(int sock, const void *p, size_t n, const int *fds, size_t nfds);

@@ -159,6 +159,36 @@ load exec
 	has "$(of output)" /dev/tty
 }
 
+@test "without a terminal nothing waits for an answer: read and git fail at once" {
+	need git
+	start
+	ex -P -y 60000 'read x; echo $?; git clone -q https://127.0.0.1:9/x; echo $?; echo $GIT_TERMINAL_PROMPT'
+	is "$(of status) $(of output)" $'ok 1\n128\n0'
+	ex -P -e GIT_TERMINAL_PROMPT=1 -y 60000 'echo $GIT_TERMINAL_PROMPT'
+	is "$(of output)" 1
+	ex -y 60000 'echo $GIT_TERMINAL_PROMPT'
+	is "$(of output)" ''
+}
+
+@test "where there is no bash, sh runs the command" {
+	start
+	sb-session-end "$s"
+	# The same /usr/bin, without bash, for a session that begins in there.
+	cat >without <<-'END'
+		set -eu
+		mkdir -p up work
+		mknod up/bash c 0 0
+		mount -t overlay -o userxattr,lowerdir=/usr/bin,upperdir="$PWD/up",workdir="$PWD/work" none /usr/bin
+		s=$(sb-session-new)
+		sb-exec -s "$s" -y 60000 'ls /bin/bash; echo $0 $BASH_VERSION; exit 3' >answer
+		sb-session-end "$s"
+	END
+	if [ "$(id -u)" = 0 ]; then unshare -m sh without 3>&-; else unshare -Urm sh without 3>&-; fi
+	answer=$(cat answer)
+	is "$(of exit_code)" 3
+	has "$(of output)" $'\n/bin/sh'
+}
+
 @test "the content of a file can be the input, with and without a terminal" {
 	start
 	printf 'in\0put' >in
@@ -178,6 +208,9 @@ load exec
 	has "$(of output)" 'HTTP_PROXY=mine'
 	has "$(of output)" 'https_proxy=q'
 	has "$(of output)" 'GIT_OPTIONAL_LOCKS=0'
+	# And what bash itself sets; nothing else.
+	is "$(LANG=C HTTP_PROXY=a http_proxy=b no_proxy=c XDG_DATA_HOME=x sb-exec -s "$s" -y 60000 'env | sed "s/=.*//" | sort | tr "\n" " "' 3>&- | jq -r .output)" \
+	    'GIT_OPTIONAL_LOCKS HOME HTTP_PROXY LANG LC_ALL PATH PWD SB_JOB SB_SESSION SHLVL TERM TZ _ http_proxy no_proxy '
 	has "$(of output)" "SB_JOB=$job"
 	run ! has "$(of output)" SECRET
 	run -100 sb-exec -s "$s" -e PATH=/x true
@@ -220,6 +253,9 @@ load exec
 	is "$(of status) $(of exit_code)" "ok 0"
 	has "$(of output)" started
 	[ "$(of background_count)" -ge 1 ]
+	is "$(of '|.background_processes|length')" "$(of background_count)"
+	has "$(of '|.background_processes[0].command')" 'while :; do echo tick'
+	[ "$(of '|.background_processes[0].pid')" -gt 1 ]
 	over "$job"
 	eventually eval 'row tick && [ "$(of total_lines)" -gt 4 ]'
 	has "$(inside)" sleep
@@ -368,6 +404,16 @@ load exec
 	# What it did can still be read.
 	later sb-pty-read "$job"
 	is "$(of status) $(of workspace_session_id)" "cancelled $s"
+}
+
+@test "32 may be active if nothing else is said; the next is told so, and leaves nothing" {
+	start
+	for _ in $(seq 32); do sb-exec -s "$s" -y 0 'read x' 3>&- >out; done
+	is "$(sb-job-ls -r | grep -c .)" 32
+	run -98 --separate-stderr sb-exec true
+	is "$output" '{"error":{"kind":"server_busy","message":"daemon is at active command capacity","details":{"max_active_commands":32}}}'
+	is "$(sb-session-ls | tr -d '\n')" "$s"
+	is "$(sb-job-ls | grep -c .)" 32
 }
 
 @test "as many jobs as may be active; the session made for one too many is gone" {
