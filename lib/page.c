@@ -162,7 +162,7 @@ collect_final(
 }
 
 static int
-collect_rendered(struct page *p, int dirfd, uint64_t limit)
+collect_rendered(struct page *p, int dirfd, bool done, uint64_t limit)
 {
 	struct live live = { .text = BUF_INIT };
 	struct rows_file f;
@@ -177,6 +177,10 @@ collect_rendered(struct page *p, int dirfd, uint64_t limit)
 	n = rows_count(&f);
 	if (n != -1) {
 		p->total = (uint64_t)n;
+		/* Left by a process that was killed, and since then rows
+		 * became final. */
+		if (done && has_live && live.final != p->total)
+			has_live = false;
 		/* Rows that became final meanwhile are still among the live
 		 * ones. */
 		if (has_live && live.final < p->total)
@@ -186,6 +190,8 @@ collect_rendered(struct page *p, int dirfd, uint64_t limit)
 	rows_close(&f);
 	if (rc == 0 && has_live)
 		take_live(p, &live, limit);
+	if (done)
+		p->live = false;
 out:
 	buf_release(&live.text);
 	return rc;
@@ -234,6 +240,6 @@ page_collect(
 {
 	p->first = p->end = first;
 	p->raw = (how & PAGE_RAW) != 0;
-	return p->raw ? collect_raw(p, dirfd, (how & PAGE_DONE) != 0, limit)
-		      : collect_rendered(p, dirfd, limit);
+	return (p->raw ? collect_raw : collect_rendered)(
+	    p, dirfd, (how & PAGE_DONE) != 0, limit);
 }

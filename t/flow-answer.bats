@@ -233,6 +233,21 @@ ses_='"workspace_session_id":"S"'
 	is "$(of '|[.status,.start_offset,.output]' | tr -d ' \n')" '["ok",1,"second"]'
 }
 
+@test "of a job whose process was killed rows that were live stay, and can change no more" {
+	start
+	ex -P -y 0 'echo a; echo e >&2; printf b; sleep 1000'
+	eventually row b
+	kill -KILL "$(job_process "$job")"
+	eventually over "$job"
+	later sb-pty-read "$job"
+	is "$(of status) $(of exit_code)" "error null"
+	is "$(of output) $(of live_from)" $'a\nb null'
+	later sb-pty-read -e "$job"
+	is "$(of output)" e
+	later sb-pty-read -R "$job"
+	is "$(of output) $(of live_from)" $'a\nb null'
+}
+
 @test "the time of a job stops when it has ended" {
 	start
 	ex -y 60000 true

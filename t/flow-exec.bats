@@ -367,8 +367,9 @@ load exec
 
 @test "output is whole before the answer: a burst just before the end" {
 	start
-	for _ in 1 2 3 4 5; do
-		ex -y 60000 'seq 20000; (sleep 1000 &)'
+	for how in '' -P '' -P '' -P; do
+		# shellcheck disable=SC2086 # nothing or one word
+		ex $how -y 60000 'seq 20000; (sleep 1000 &)'
 		is "$(of total_lines)" 20000
 		is "$(of '|.output|split("\n")|last')" 20000
 		sb-job-kill "$job"
