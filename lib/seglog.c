@@ -20,7 +20,7 @@
 enum {
 	FILE_NAME = 128, /* of all our files */
 	COUNTS_MAX = 1 << 24,
-	COUNTS_FOLD = 4096 /* so large, they are added up */
+	COUNTS_FOLD = 65536 /* so large, they are added up */
 };
 
 static const char *const word[SEGLOG_COUNTS] = {
@@ -118,8 +118,8 @@ seglog_counts(int dirfd, const struct seglog *log, uint64_t out[SEGLOG_COUNTS])
 }
 
 /*
- * Who adds has opened the file before we move it, and may write afterwards:
- * what was moved is added up the next time, when it is long at rest.
+ * Who adds may have opened the file before we move it, and write afterwards:
+ * what was moved is added up the next time, thousands of counts later.
  */
 static void
 fold_counts(int dirfd, const struct seglog *log)

@@ -253,13 +253,13 @@ test_busy(void)
 	add("four\n");
 	ok(is(NAME, "one\nfour\n") && counts(&small, 2, 0, 0, 0),
 	    "afterwards it goes on");
-	for (int i = 0; i < 1000; i++)
+	for (int i = 0; i < 6000; i++)
 		seglog_add(dir, &small, SEGLOG_TRUNCATED, 2);
 	add("five\n");
-	for (int i = 0; i < 1000; i++)
+	for (int i = 0; i < 6000; i++)
 		seglog_add(dir, &small, SEGLOG_TRUNCATED, 3);
 	add("six\n");
-	ok(size(NAME ".counts") < 4096 && counts(&small, 2, 0, 0, 5000),
+	ok(size(NAME ".counts") < 4096 && counts(&small, 2, 0, 0, 30000),
 	    "counts are added up when they become long");
 }
 
