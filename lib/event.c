@@ -154,6 +154,13 @@ make_trace(void)
 	    (r[1] >> 48 & 0x3fff) | 0x8000, r[1] & 0xffffffffffff);
 }
 
+static void
+at_exit(int code, void *arg)
+{
+	(void)arg;
+	event_leave(code);
+}
+
 /* False when nothing is written. Begins anew in a forked child. */
 static bool
 is_on(void)
@@ -169,6 +176,8 @@ is_on(void)
 	if (state != UNKNOWN)
 		return state == ON;
 	configure();
+	if (state == ON && on_exit(at_exit, NULL) != 0)
+		state = OFF;
 	given = getenv("SB_TRACE");
 	parent = getenv("SB_SPAN");
 	if (is_trace(given)) {
@@ -260,24 +269,14 @@ event_flush(void)
 
 /* ---- spans and events ---- */
 
-static void
-at_exit(int code, void *arg)
-{
-	(void)arg;
-	event_leave(code);
-}
-
 struct event_span *
 event_begin(const char *name)
 {
-	static bool registered;
 	struct event_span *s;
 	int err = errno;
 
 	if (!is_on())
 		return NULL;
-	if (!registered)
-		registered = on_exit(at_exit, NULL) == 0;
 	if (!*trace)
 		make_trace();
 	s = xcalloc(1, sizeof *s);
@@ -303,18 +302,6 @@ event_attrs(struct event_span *s)
 	return &scratch;
 }
 
-void
-event_text(struct event_span *s, const char *name, const char *value)
-{
-	const size_t n = strlen(value);
-
-	out_key(event_attrs(s), name);
-	if (utf8_is_valid(value, n))
-		out_string(event_attrs(s), value, n);
-	else
-		out_string_ascii(event_attrs(s), value, n);
-}
-
 static void
 take_out(const struct event_span *s)
 {
@@ -324,6 +311,17 @@ take_out(const struct event_span *s)
 		at = &(*at)->outer;
 	if (*at)
 		*at = s->outer;
+}
+
+void
+event_drop(struct event_span *s)
+{
+	if (!s)
+		return;
+	take_out(s);
+	tell_children();
+	buf_release(&s->attrs);
+	free(s);
 }
 
 void
@@ -346,10 +344,7 @@ event_end(struct event_span *s, const char *status)
 	out_str(&b, "status", status ? status : "completed");
 	keep_line(&b, &s->attrs);
 	buf_release(&b);
-	take_out(s);
-	tell_children();
-	buf_release(&s->attrs);
-	free(s);
+	event_drop(s);
 	errno = err;
 }
 

@@ -41,10 +41,10 @@ struct event_span *event_begin(const char *name);
  */
 struct buf *event_attrs(struct event_span *s);
 
-/* An attribute whose text may be no UTF-8. */
-void event_text(struct event_span *s, const char *name, const char *value);
+/* As if it had never been begun: what is inside of it belongs nowhere. */
+void event_drop(struct event_span *s);
 
-/* Ends it. status: EVENT_*, a literal, or NULL: completed. */
+/* Ends it. status: EVENT_*, or NULL: completed. Both free it. */
 void event_end(struct event_span *s, const char *status);
 
 /* The status that an exit code stands for: NULL for 0. */

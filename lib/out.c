@@ -112,6 +112,15 @@ out_str(struct buf *b, const char *name, const char *value)
 }
 
 void
+out_text(struct buf *b, const char *name, const char *value)
+{
+	const size_t n = strlen(value);
+
+	out_key(b, name);
+	string(b, value, n, !utf8_is_valid(value, n));
+}
+
+void
 out_num(struct buf *b, const char *name, uint64_t value)
 {
 	out_key(b, name);

@@ -25,6 +25,9 @@ void out_string_ascii(struct buf *b, const char *s, size_t n);
 /* "," when b does not end in one of {[:, and "name": */
 void out_key(struct buf *b, const char *name);
 void out_str(struct buf *b, const char *name, const char *value);
+
+/* As out_str, of what may be no UTF-8: each byte that is none is U+FFFD. */
+void out_text(struct buf *b, const char *name, const char *value);
 void out_num(struct buf *b, const char *name, uint64_t value);
 void out_bool(struct buf *b, const char *name, bool value);
 void out_null(struct buf *b, const char *name);

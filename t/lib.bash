@@ -18,7 +18,7 @@ sb_setup() {
 	export HOME=$T/home XDG_CACHE_HOME=$T/cache SB_STORE=$T/store
 	export PATH=$SB_BIN:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 	export LC_ALL=C TZ=UTC
-	unset SB_RUN SB_SESSION SB_JOB
+	unset SB_RUN SB_SESSION SB_JOB SB_EVENTS SB_TRACE SB_SPAN
 	umask 022
 	cd "$T" || return
 }

@@ -124,6 +124,12 @@ test_read(void)
 		conf_number(&c, CONF_MAX_LIST) == 2000,
 	    "numbers too");
 	conf_release(&c);
+	conf_default(&c);
+	ok(conf_is(&c, CONF_EVENTS, "true") &&
+		conf_number(&c, CONF_EVENTS_DISK) == 4194304 &&
+		conf_number(&c, CONF_EVENTS_LINE) == 16384,
+	    "so it is without looking");
+	conf_release(&c);
 	put(text, sizeof text - 1);
 	ok(conf_read(dir, &c, &why) == 0 &&
 		conf_is(&c, CONF_IGNORED_CHANGES, "discard") &&

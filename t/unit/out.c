@@ -111,6 +111,17 @@ test_paths(void)
 	}
 }
 
+static void
+test_text(void)
+{
+	struct buf b = BUF_INIT;
+
+	out_text(&b, "good", "\xc3\xa4");
+	out_text(&b, "bad", "\xc3\xa4\xff");
+	is(&b, "\"good\":\"\xc3\xa4\",\"bad\":\"\\u00e4\\ufffd\"",
+	    "text that may be no UTF-8");
+}
+
 int
 main(void)
 {
@@ -118,5 +129,6 @@ main(void)
 	test_utf8();
 	test_members();
 	test_paths();
+	test_text();
 	return done();
 }
