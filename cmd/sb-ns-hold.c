@@ -37,6 +37,7 @@
 #include <unistd.h>
 
 #include "err.h"
+#include "event.h"
 #include "io.h"
 #include "lock.h"
 #include "ns.h"
@@ -245,6 +246,7 @@ main(int argc, char **argv)
 {
 	struct session s;
 	struct hold h = { .pid = 0 };
+	struct event_span *span;
 	sigset_t set;
 	int opt, lock, go[2], report[2], ready = -1, status;
 	uint64_t fd;
@@ -268,6 +270,7 @@ main(int argc, char **argv)
 	if (ready != -1 && fcntl(ready, F_SETFD, FD_CLOEXEC) == -1)
 		die_sys("unable to use descriptor %d", ready);
 
+	span = event_begin("namespace.runner.spawn_child");
 	if (session_open(&s, argv[optind]) == -1)
 		die_sys("unable to open session %s", argv[optind]);
 	lock = lock_take(s.dirfd, "lock", true, 0);
@@ -315,6 +318,8 @@ main(int argc, char **argv)
 		return EXIT_SYS;
 	io_drop(&s.dirfd);
 	io_drop(&s.workfd);
+	event_end(span, NULL);
+	event_flush();
 	/*
 	 * Somebody may have entered by now: when whoever started us has died
 	 * we stay all the same.

@@ -11,6 +11,7 @@
 
 #include "buf.h"
 #include "err.h"
+#include "event.h"
 #include "io.h"
 #include "overlay.h"
 #include "rec.h"
@@ -53,6 +54,7 @@ main(int argc, char **argv)
 	if (optind + 1 != argc || (upper == -1) != (work == -1))
 		usage_die(usage);
 
+	event_begin("namespace.exec.mount_overlay");
 	io_many_fds();
 	stackfd = store_open_stack();
 	ids_read_stdin(&ids, 0);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "err.h"
+#include "event.h"
 #include "io.h"
 #include "job.h"
 #include "num.h"
@@ -37,6 +38,7 @@ main(int argc, char **argv)
 	}
 	if (optind + 1 != argc)
 		usage_die(usage);
+	event_begin("workspace_session.destroy");
 	if (session_open(&s, argv[optind]) == -1 ||
 	    session_gate(&s, true, (int)ms) == -1) {
 		if (errno == EAGAIN || errno == ETIMEDOUT)

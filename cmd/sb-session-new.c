@@ -15,8 +15,10 @@
 
 #include "buf.h"
 #include "err.h"
+#include "event.h"
 #include "io.h"
 #include "newsession.h"
+#include "out.h"
 #include "session.h"
 
 static const char usage[] = "sb-session-new [-a]";
@@ -48,6 +50,7 @@ int
 main(int argc, char **argv)
 {
 	struct buf why = BUF_INIT;
+	struct event_span *span;
 	bool automatic = false;
 	int opt;
 
@@ -63,6 +66,9 @@ main(int argc, char **argv)
 	if (optind != argc)
 		usage_die(usage);
 
+	span = event_begin("workspace_session.create");
+	out_str(event_attrs(span), "finalize_policy",
+	    automatic ? POLICY_AUTOMATIC : POLICY_EXPLICIT);
 	if (atexit(undo) != 0)
 		die(EXIT_SYS, "out of memory");
 	if (session_new(&s, automatic, &why) == -1)

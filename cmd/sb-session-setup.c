@@ -18,6 +18,7 @@
 
 #include "buf.h"
 #include "err.h"
+#include "event.h"
 #include "io.h"
 #include "nsroot.h"
 #include "overlay.h"
@@ -40,6 +41,7 @@ open_dir(int dirfd, const char *name)
 static void
 mount_layers(int dirfd, enum overlay_way way)
 {
+	struct event_span *span = event_begin("namespace.exec.mount_overlay");
 	struct manifest m = MANIFEST_INIT;
 	struct buf text = BUF_INIT;
 	const char *why = NULL;
@@ -55,6 +57,9 @@ mount_layers(int dirfd, enum overlay_way way)
 	if (overlay_mount_ids(
 		stackfd, m.id, m.n, upper, work, merged, way, &text) == -1)
 		die(EXIT_SYS, "%s", buf_str(&text));
+	event_end(span, NULL);
+	/* Before the store cannot be seen any more. */
+	event_flush();
 	io_drop(&upper);
 	io_drop(&work);
 	io_drop(&merged);

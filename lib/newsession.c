@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "event.h"
 #include "io.h"
 #include "lock.h"
 #include "overlay.h"
@@ -206,6 +207,8 @@ session_new(struct session *s, bool automatic, struct buf *why)
 	    take_lease(s, stackfd, &m, !automatic, why) == 0 &&
 	    dress(s, stackfd, m.id[0], why) == 0)
 		rc = put_in_place(s, new_name, !automatic, why);
+	if (rc == 0)
+		event_lease("lease.acquired", m.version);
 	err = errno;
 	if (rc == -1) {
 		if (*new_name != '\0')

@@ -11,11 +11,13 @@
 
 #include "buf.h"
 #include "err.h"
+#include "event.h"
 #include "io.h"
 #include "json.h"
 #include "lock.h"
 #include "ns.h"
 #include "spawn.h"
+#include "stack.h"
 #include "stage.h"
 #include "store.h"
 #include "sys.h"
@@ -389,11 +391,26 @@ session_sweep(int workfd)
 	names_release(&v);
 }
 
+/* Of the lease, for the account; 0 where no span is open. */
+static uint64_t
+leased_version(const struct session *s)
+{
+	struct manifest m = MANIFEST_INIT;
+	const char *why;
+	uint64_t version = 0;
+
+	if (event_open() && manifest_read(s->dirfd, "lease", &m, &why) == 0)
+		version = m.version;
+	manifest_release(&m);
+	return version;
+}
+
 int
 session_remove(struct session *s, bool sync)
 {
 	static const char *const large[] = { "upper", "work", "merge",
 		"merged" };
+	const uint64_t version = leased_version(s);
 	char end[ID_MAX + 8];
 
 	trouble[0] = '\0';
@@ -401,6 +418,8 @@ session_remove(struct session *s, bool sync)
 	if (renameat(s->workfd, s->id, s->workfd, end) == -1 ||
 	    (sync && stage_sync_dir(s->workfd, ".") == -1))
 		return -1;
+	if (version > 0)
+		event_lease("lease.released", version);
 	/* Should anything fail now, the session has ended all the same. */
 	snprintf(trouble, sizeof trouble,
 	    ": it has ended, its rest is workspace/%s", end);

@@ -14,6 +14,10 @@
 
 #include "path.h"
 
+/* What becomes of it after its last job: nothing, or sb-publish. */
+#define POLICY_EXPLICIT  "no_op"
+#define POLICY_AUTOMATIC "publish_then_destroy"
+
 struct session {
 	char id[ID_MAX + 1];
 	int workfd; /* the directory workspace */

@@ -61,9 +61,9 @@ shows() {
 
 sweep() { sb-stack-unused | sb-layer-rm >removed; }
 
-# Names of all that the store holds, without what layers hold.
+# Names of all that the store holds, without what layers hold, and events.
 holds() {
-	find "$SB_STORE" -path '*/layers/*/*' -prune -o -printf '%P %y\n' |
+	find "$SB_STORE" \( -path '*/layers/*/*' -o -name observability \) -prune -o -printf '%P %y\n' |
 	    sed -E 's/L[0-9]+-[0-9a-f]{8}/ID/' | LC_ALL=C sort
 }
 

@@ -143,11 +143,11 @@ is_by() { # WAY SESSION: the kernel shows what it was given
 		same got want
 		is "$(sb-stack-show | sb-layer-cat deep/er/f)" "$(printf 'base\nedit')"
 
-		find "$SB_STORE" -printf '%P %y %T@\n' | grep -v '^workspace d' | sort >store
+		find "$SB_STORE" -printf '%P %y %T@\n' | grep -v '^workspace d\|^observability' | sort >store
 		run -100 --separate-stderr sb-session-new
 		is "$output" ""
 		is "$stderr" "sb-session-new: fatal: the stack has 501 layers, of which a session can mount 500: put a shorter list in place with sb-stack-swap"
-		find "$SB_STORE" -printf '%P %y %T@\n' | grep -v '^workspace d' | sort >store.after
+		find "$SB_STORE" -printf '%P %y %T@\n' | grep -v '^workspace d\|^observability' | sort >store.after
 		same store.after store
 
 		# A parked one keeps its own 500, sees them again, and publishes.
