@@ -33,6 +33,7 @@
 #include "change.h"
 #include "conf.h"
 #include "err.h"
+#include "event.h"
 #include "io.h"
 #include "job.h"
 #include "json.h"
@@ -85,6 +86,10 @@ struct publish {
 
 /* What the child that does the work tells its parent. */
 struct outcome {
+	bool captured;
+	bool no_op;
+	uint64_t revision; /* of head, as the answer has it */
+	uint64_t source, ignored;
 	uint64_t upper_bytes;
 	int answer; /* memory file with the JSON */
 };
@@ -255,6 +260,8 @@ capture(struct publish *p)
 	int base = ids_file(&p->base, NULL), pipefd[2], scanned, routed;
 	pid_t a, b;
 
+	p->changes = memory_file("changes");
+	p->conflicts = memory_file("conflicts");
 	if (pipe2(pipefd, O_CLOEXEC) == -1)
 		die_sys("unable to make a pipe");
 	a = start(scan,
@@ -293,6 +300,7 @@ lease_head(struct publish *p)
 	p->lease_lock = stack_lease(p->stackfd, p->lease, &p->head);
 	if (p->lease_lock == -1)
 		die_sys("unable to make lease %s", p->lease);
+	event_lease("lease.acquired", p->head.version);
 	io_drop(&lock);
 }
 
@@ -302,6 +310,7 @@ drop_lease(struct publish *p)
 	if (p->lease_lock == -1)
 		return;
 	stack_lease_drop(p->stackfd, p->lease);
+	event_lease("lease.released", p->head.version);
 	io_drop(&p->lease_lock);
 }
 
@@ -442,6 +451,9 @@ publish_changes(struct publish *p)
 	char *id = NULL;
 	int code;
 
+	p->resolved = memory_file("resolved");
+	p->owners = memory_file("owners");
+	p->kept = memory_file("kept");
 	lease_head(p);
 	code = resolve(p);
 	if (code != 0)
@@ -503,7 +515,7 @@ add_kept(struct publish *p, struct buf *b)
 
 /* The object "publish" of a success, as a member. */
 static void
-answer_success(struct publish *p, bool no_op, struct buf *b)
+answer_success(struct publish *p, struct outcome *outcome, struct buf *b)
 {
 	struct manifest now = MANIFEST_INIT;
 	char hex[HASH_HEX + 1];
@@ -512,7 +524,7 @@ answer_success(struct publish *p, bool no_op, struct buf *b)
 	manifest_root_hash(&now, hex);
 	out_key(b, "publish");
 	buf_addc(b, '{');
-	out_bool(b, "no_op", no_op);
+	out_bool(b, "no_op", outcome->no_op);
 	out_key(b, "revision");
 	buf_addc(b, '{');
 	out_num(b, "manifest_version", now.version);
@@ -531,6 +543,9 @@ answer_success(struct publish *p, bool no_op, struct buf *b)
 	buf_addc(b, '[');
 	add_kept(p, b);
 	buf_adds(b, "]}");
+	outcome->revision = now.version;
+	outcome->source = p->source;
+	outcome->ignored = p->ignored;
 	manifest_release(&now);
 }
 
@@ -646,15 +661,14 @@ tidy(void)
 		path_rm_tree(p->session->dirfd, "merge");
 }
 
+/* Step 2. EXIT_NO when there is nothing that changed. */
 static int
-work(struct publish *p, struct outcome *outcome)
+capture_upper(struct publish *p, struct outcome *o)
 {
-	struct buf b = BUF_INIT;
+	struct event_span *span =
+	    event_begin("workspace_session.capture_changes");
 	int code = EXIT_NO, unchanged;
 
-	in_work = p;
-	if (atexit(tidy) != 0)
-		die(EXIT_SYS, "out of memory");
 	p->stackfd = store_open_stack();
 	p->upperfd =
 	    path_open(p->session->dirfd, "upper", O_RDONLY | O_DIRECTORY, 0);
@@ -665,30 +679,70 @@ work(struct publish *p, struct outcome *outcome)
 	if (unchanged == -1)
 		die_sys("unable to compare the upperdir of %s with layer %s",
 		    p->session->id, p->base.id[0]);
-	if (!unchanged) {
-		p->changes = memory_file("changes");
-		p->resolved = memory_file("resolved");
-		p->conflicts = memory_file("conflicts");
-		p->owners = memory_file("owners");
-		p->kept = memory_file("kept");
+	if (!unchanged)
 		code = capture(p);
-		if (code == 0) {
-			each_change(p->changes, count_captured, p);
-			outcome->upper_bytes = p->upper_bytes;
-			code = publish_changes(p);
-		}
+	if (code == 0) {
+		each_change(p->changes, count_captured, p);
+		o->upper_bytes = p->upper_bytes;
 	}
+	o->captured = code == 0 || code == EXIT_NO;
+	event_end(span, o->captured ? NULL : event_status(code));
+	return code;
+}
+
+static void
+account_publish(const struct publish *p, const struct outcome *o, int code)
+{
+	struct buf *b = event_attrs(event_open());
+
+	out_num(b, "base", p->base.version);
+	out_num(b, "bytes", p->upper_bytes);
+	if (code == EXIT_CONFLICT)
+		out_str(b, "reason", "manifest_conflict");
+	if (code != 0)
+		return;
+	/* Of the answer's, others may have made it since. */
+	out_num(b, "revision", o->no_op ? o->revision : p->head.version + 1);
+	out_bool(b, "no_op", o->no_op);
+	out_num(b, "layers_added", !o->no_op);
+}
+
+/* Steps 3 to 5, after a capture that ended with code. 0: b has the answer. */
+static int
+publish_upper(struct publish *p, struct outcome *o, int code, struct buf *b)
+{
+	struct event_span *span = event_begin("layerstack.publish");
+
+	if (code == 0)
+		code = publish_changes(p);
 	tidy();
-	buf_addc(&b, '{');
 	if (code == 0 || code == EXIT_NO) {
-		out_str(&b, "workspace_session_id", p->session->id);
-		answer_success(p, code == EXIT_NO, &b);
+		o->no_op = code == EXIT_NO;
+		out_str(b, "workspace_session_id", p->session->id);
+		answer_success(p, o, b);
 		code = 0;
-	} else if (code == EXIT_CONFLICT) {
-		answer_refusal(p, &b);
-	} else {
-		return code;
 	}
+	account_publish(p, o, code);
+	event_end(span, event_status(code));
+	return code;
+}
+
+static int
+work(struct publish *p, struct outcome *outcome)
+{
+	struct buf b = BUF_INIT;
+	int code = capture_upper(p, outcome);
+
+	in_work = p;
+	if (atexit(tidy) != 0)
+		die(EXIT_SYS, "out of memory");
+	buf_addc(&b, '{');
+	if (outcome->captured)
+		code = publish_upper(p, outcome, code, &b);
+	if (code == EXIT_CONFLICT)
+		answer_refusal(p, &b);
+	else if (code != 0)
+		return code;
 	if (io_write_all(outcome->answer, b.data, b.len) == -1)
 		die_sys("unable to write the answer");
 	return code;
@@ -708,7 +762,9 @@ in_child(struct publish *p, struct outcome *outcome)
 		if (ns_own_files() == -1)
 			warn_sys("unable to make a user namespace: files "
 				 "without read permission cannot be published");
-		_exit(work(p, outcome));
+		code = work(p, outcome);
+		event_leave(code);
+		_exit(code);
 	}
 	code = spawn_wait(pid);
 	if (code == -1)
@@ -765,6 +821,42 @@ configure(struct publish *p)
 	io_drop(&storefd);
 }
 
+/* How the whole ended: stage says where it failed, or is NULL. */
+static void
+account(struct event_span *span, const struct outcome *o, const char *stage)
+{
+	struct buf *b = event_attrs(span);
+	const bool ended = stage == NULL;
+
+	if (stage)
+		out_str(b, "stage", stage);
+	if (stage && strcmp(stage, "destroy") != 0) {
+		out_bool(b, "session_retained", true);
+		return;
+	}
+	if (stage)
+		out_bool(b, "publish_completed", true);
+	out_bool(b, "no_op", o->no_op);
+	out_num(b, "revision", o->revision);
+	out_num(b, "source_count", o->source);
+	out_num(b, "ignored_count", o->ignored);
+	out_bool(b, "committed", !o->no_op);
+	out_bool(b, "destroyed", ended);
+	out_str(b, "cleanup_outcome", ended ? "destroyed" : "finalize_failed");
+}
+
+static int
+destroy(struct session *s)
+{
+	struct event_span *span = event_begin("workspace_session.destroy");
+	int rc = session_stop(s);
+
+	if (rc == 0)
+		rc = session_remove(s, true);
+	event_end(span, rc == 0 ? NULL : EVENT_ERROR);
+	return rc;
+}
+
 static void
 print_answer(int fd, const char *tail)
 {
@@ -815,6 +907,7 @@ main(int argc, char **argv)
 		.mergedfd = -1,
 		.lease_lock = -1,
 		.ticket = TICKET_INIT };
+	struct event_span *span = NULL;
 	struct session session;
 	struct outcome *outcome;
 	uint64_t ms = 0, gate = 0;
@@ -851,6 +944,10 @@ main(int argc, char **argv)
 		die_sys("unable to open session %s%s", argv[optind],
 		    session_trouble());
 	}
+	/* Of an automatic one, who finalises it tells of the whole. */
+	if (!session_has(&session, "auto"))
+		span = event_begin("workspace_session.publish");
+	out_str(event_attrs(span), "workspace_session_id", session.id);
 	if (gate == 0) {
 		take_gate(&session, (int)ms);
 		/* A job holds the gate only while it begins and ends. */
@@ -872,18 +969,22 @@ main(int argc, char **argv)
 	if (code != 0) {
 		if (frozen)
 			thaw(&session);
+		account(span, outcome,
+		    outcome->captured || code == EXIT_CONFLICT ? "publish"
+							       : "capture");
 		if (code == EXIT_CONFLICT)
 			print_answer(outcome->answer, "");
 		return code;
 	}
-	if (session_stop(&session) == -1 ||
-	    session_remove(&session, true) == -1) {
+	if (destroy(&session) == -1) {
+		account(span, outcome, "destroy");
 		warn_sys("session %s is published but could not be closed: "
 			 "sb-session-end %s",
 		    session.id, session.id);
 		print_answer(outcome->answer, ",\"destroyed\":false");
 		return EXIT_SYS;
 	}
+	account(span, outcome, NULL);
 	tail = xasprintf(",\"destroyed\":true,"
 			 "\"evicted_upperdir_bytes\":%" PRIu64,
 	    outcome->upper_bytes);
