@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "err.h"
+#include "event.h"
 #include "io.h"
 #include "lock.h"
 #include "path.h"
@@ -95,6 +96,7 @@ main(int argc, char **argv)
 		die(EXIT_BUSY, "lease %s is held by somebody else", name);
 	if (lease == -1)
 		die_sys("unable to make lease %s", name);
+	event_lease("lease.acquired", m.version);
 	io_drop(&lock);
 
 	/* Blocked before the program exists, so that none is lost. */
@@ -116,5 +118,6 @@ main(int argc, char **argv)
 		die_sys("unable to wait for %s", argv[optind + 1]);
 	if (stack_lease_drop(stackfd, name) == -1)
 		warn_sys("unable to remove lease %s", name);
+	event_lease("lease.released", m.version);
 	return code;
 }

@@ -17,6 +17,7 @@
 #include "answer.h"
 #include "conf.h"
 #include "err.h"
+#include "event.h"
 #include "io.h"
 #include "lock.h"
 #include "mem.h"
@@ -275,13 +276,16 @@ open_root(const struct session *s, int ms)
 static struct {
 	int stackfd;
 	char name[ID_MAX + 1];
-} pinned = { -1, "" };
+	uint64_t version;
+} pinned = { -1, "", 0 };
 
 static void
 unpin(void)
 {
-	if (pinned.stackfd != -1)
-		stack_lease_drop(pinned.stackfd, pinned.name);
+	if (pinned.stackfd == -1)
+		return;
+	stack_lease_drop(pinned.stackfd, pinned.name);
+	event_lease("lease.released", pinned.version);
 	pinned.stackfd = -1;
 }
 
@@ -315,7 +319,9 @@ pin_head(struct tree *t, int ms)
 	t->lease_lock = stack_lease(t->stackfd, t->lease, &t->head);
 	if (t->lease_lock == -1)
 		answer_sys("unable to make lease %s", t->lease);
+	event_lease("lease.acquired", t->head.version);
 	pinned.stackfd = t->stackfd;
+	pinned.version = t->head.version;
 	memcpy(pinned.name, t->lease, sizeof pinned.name);
 	if (!registered && atexit(unpin) != 0)
 		die(EXIT_SYS, "out of memory");
@@ -373,6 +379,7 @@ tree_open(struct tree *t, const char *id, int ms)
 	if (!id || *id == '\0') {
 		open_head(t, ms);
 	} else {
+		event_begin("namespace.exec.file_op");
 		if (session_open(&t->session, id) == -1) {
 			if (errno == ENOENT || errno == EINVAL)
 				no_session(id);

@@ -46,7 +46,8 @@ struct tree {
 /*
  * Opens the session id, or head when id is NULL or "". A parked session is
  * started. ms, as in lock.h, for the gate or the stack lock. It goes with the
- * program; tree_close lets go of it before.
+ * program; tree_close lets go of it before. Of a session it begins the span
+ * that ends with the program.
  */
 void tree_open(struct tree *t, const char *id, int ms);
 void tree_close(struct tree *t);

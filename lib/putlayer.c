@@ -10,6 +10,7 @@
 
 #include "answer.h"
 #include "err.h"
+#include "event.h"
 #include "io.h"
 #include "lock.h"
 #include "out.h"
@@ -149,13 +150,26 @@ refuse_reserved(const char *path)
 	    path);
 }
 
+/* What it came to, for the span that is open. */
+static void
+account(const struct manifest *base, const struct buf *content, bool no_op)
+{
+	struct buf *b = event_attrs(event_open());
+
+	out_num(b, "base", base->version);
+	out_num(b, "bytes", no_op ? 0 : content->len);
+	out_num(b, "revision", base->version + !no_op);
+	out_bool(b, "no_op", no_op);
+	out_num(b, "layers_added", !no_op);
+}
+
 /* False when it is to be tried again. */
 static bool
 publish(struct tree *t, const struct put *p, bool *new)
 {
 	const struct buf *content;
 	struct file old;
-	bool done;
+	bool done, no_op;
 	struct staged staged;
 	char *id;
 
@@ -163,7 +177,7 @@ publish(struct tree *t, const struct put *p, bool *new)
 	file_require(t, &old, p->path, !p->reads);
 	content = p->make(p->arg, &old);
 	*new = old.kind == FILE_ABSENT;
-	done = is_same(&old, content);
+	done = no_op = is_same(&old, content);
 	if (!done) {
 		stage_put(&staged, t, p, &old, content);
 		id = commit(t, &staged);
@@ -174,6 +188,8 @@ publish(struct tree *t, const struct put *p, bool *new)
 		io_drop(&staged.meta);
 		stage_drop();
 	}
+	if (done)
+		account(&t->head, content, no_op);
 	file_release(&old);
 	return done;
 }
@@ -185,6 +201,7 @@ put_on_head(const struct put *p)
 	bool done = false, new = false;
 	int stackfd = store_open_stack();
 
+	event_begin("layerstack.publish");
 	refuse_reserved(p->path);
 	if (atexit(leave_head) != 0)
 		die(EXIT_SYS, "out of memory");
