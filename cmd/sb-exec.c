@@ -31,6 +31,7 @@
 #include "clock.h"
 #include "conf.h"
 #include "err.h"
+#include "event.h"
 #include "inside.h"
 #include "io.h"
 #include "job.h"
@@ -233,8 +234,10 @@ code_of(int err)
 static void
 make_session(void)
 {
+	struct event_span *span = event_begin("workspace_session.create");
 	struct buf why = BUF_INIT;
 
+	out_str(event_attrs(span), "finalize_policy", POLICY_AUTOMATIC);
 	meta.automatic = true;
 	if (session_new(&session, true, &why) == -1)
 		answer_error(code_of(errno), KIND_FAILED, NULL,
@@ -243,6 +246,7 @@ make_session(void)
 	if (session_start(&session) == -1)
 		answer_sys("unable to start session %s%s", session.id,
 		    session_trouble());
+	event_end(span, NULL);
 }
 
 /* What was made for a command that will not run. */
@@ -471,6 +475,7 @@ main(int argc, char **argv)
 {
 	struct buf cmd = BUF_INIT, env = BUF_INIT, given = BUF_INIT;
 	struct buf reply = BUF_INIT;
+	struct event_span *span;
 	const char *dir = "";
 	int opt, fd;
 
@@ -533,6 +538,7 @@ main(int argc, char **argv)
 		    *argv[optind] ? "invalid command request: " : "",
 		    "cmd must be non-empty");
 
+	span = event_begin("command.exec");
 	meta.start = job_now();
 	configure();
 	make_cmd(&cmd, dir, argv + optind);
@@ -546,6 +552,9 @@ main(int argc, char **argv)
 	}
 	share_gate();
 	snprintf(meta.session, sizeof meta.session, "%s", session.id);
+	out_bool(event_attrs(span), "session_created", meta.automatic);
+	out_str(event_attrs(span), "finalize_policy",
+	    session_has(&session, "auto") ? POLICY_AUTOMATIC : POLICY_EXPLICIT);
 	make_env(&env, &given);
 	make_job(&cmd, &env);
 	/* The job's lock is held: nobody publishes or ends the session. */

@@ -36,6 +36,7 @@
 #include "clock.h"
 #include "detach.h"
 #include "err.h"
+#include "event.h"
 #include "fate.h"
 #include "inside.h"
 #include "io.h"
@@ -46,6 +47,7 @@
 #include "launch.h"
 #include "lock.h"
 #include "num.h"
+#include "out.h"
 #include "pty.h"
 #include "transcript.h"
 
@@ -56,6 +58,7 @@ static struct job_meta meta;
 static struct transcript out = TRANSCRIPT_INIT, err = TRANSCRIPT_INIT;
 static struct ladder ladder = LADDER_INIT;
 static struct jobserve server;
+static struct event_span *span;
 static int sock = -1; /* to the keeper; -1: it is gone */
 static int pipefd = -1; /* without a terminal: what is fed goes here */
 static int sigfd = -1, ready = -1;
@@ -295,6 +298,19 @@ set_end(struct job_end *e)
 		    "unable to keep all output: %s", strerror(lost));
 }
 
+/* Written at once: nobody waits for the lock that the end of the job frees. */
+static void
+account(const struct job_end *e)
+{
+	if (e->has_code) {
+		out_key(event_attrs(span), "exit_code");
+		buf_addf(event_attrs(span), "%d", e->code);
+	}
+	event_end(span, strcmp(e->status, "ok") == 0 ? NULL : e->status);
+	span = NULL;
+	event_flush();
+}
+
 /*
  * A child does it. When the session ends, its init waits until the keeper is
  * reaped, pid_namespaces(7), and that is up to us.
@@ -346,6 +362,7 @@ finish(void)
 	set_end(&e);
 	if (job_end_write(&job, "ended", &e) == -1)
 		die_sys("unable to write jobs/%s/ended", job.id);
+	account(&e);
 	jobserve_drop_all(&server);
 	finalise(&e);
 	e.wall_ns = since_start();
@@ -416,6 +433,7 @@ at_exit(void)
 	if (ladder.keeper != 0)
 		kill(ladder.keeper, SIGKILL);
 	ladder_reap(&ladder);
+	account(&e);
 	if (job_end_write(&job, "ended", &e) == 0) {
 		job_finalise(meta.session, &job, &e, FINALISE_MS);
 		job_end_write(&job, "status", &e);
@@ -463,6 +481,7 @@ main(int argc, char **argv)
 	if (detach_close((int[]){ ready, lock }, 2) == -1)
 		die_sys("unable to use the descriptors given");
 	open_job(argv[optind], lock);
+	span = event_begin("namespace.exec.run_shell");
 	real_offset = job_now() - clock_ns();
 	if (atexit(at_exit) != 0)
 		die(EXIT_SYS, "out of memory");

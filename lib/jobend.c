@@ -13,10 +13,12 @@
 
 #include "cgroup.h"
 #include "err.h"
+#include "event.h"
 #include "io.h"
 #include "json.h"
 #include "lock.h"
 #include "num.h"
+#include "out.h"
 #include "rows.h"
 #include "session.h"
 #include "spawn.h"
@@ -201,6 +203,31 @@ is_unchanged(const struct session *s)
 	return yes;
 }
 
+/* Of one that changed nothing, or never was. 1: it is gone. 0: no such one. */
+static int
+end_unchanged(struct session *s, struct job_end *e)
+{
+	struct event_span *span;
+	int rc;
+
+	span = event_begin("workspace_session.capture_changes");
+	/* One that never was, see newsession.h, has nothing to publish. */
+	if (!stack_lease_never_was(s->dirfd) && !is_unchanged(s)) {
+		/* sb-publish looks itself. */
+		event_drop(span);
+		return 0;
+	}
+	event_end(span, NULL);
+	span = event_begin("workspace_session.destroy");
+	rc = session_remove(s, false) == 0 ? 1 : -1;
+	if (rc == -1) {
+		fail(e, "destroy_failed");
+		note(e, strerror(errno));
+	}
+	event_end(span, rc == 1 ? NULL : EVENT_ERROR);
+	return rc;
+}
+
 /* True: it is gone. False: it is to be kept, and e says why. */
 static bool
 publish_and_end(struct session *s, struct job_end *e, struct buf *answer)
@@ -210,14 +237,9 @@ publish_and_end(struct session *s, struct job_end *e, struct buf *answer)
 
 	if (quiesce(s, e) == -1)
 		return false;
-	/* One that never was, see newsession.h, has nothing to publish. */
-	if (stack_lease_never_was(s->dirfd) || is_unchanged(s)) {
-		if (session_remove(s, false) == 0)
-			return true;
-		fail(e, "destroy_failed");
-		note(e, strerror(errno));
-		return false;
-	}
+	code = end_unchanged(s, e);
+	if (code != 0)
+		return code == 1;
 	io_drop(&s->lockfd);
 	code = publish(s, answer, &words);
 	if (code == EXIT_CONFLICT)
@@ -258,9 +280,78 @@ keep(struct session *s, struct job *j, struct job_end *e,
 		fail(e, "state_changed");
 }
 
+/* Did it make a layer, by its answer? */
+static bool
+has_committed(const struct buf *answer)
+{
+	struct span all = { buf_str(answer), answer->len }, no_op;
+
+	if (!json_is_valid(all.p, all.n, NULL, NULL))
+		return false;
+	no_op = json_member(json_member(all, "publish"), "no_op");
+	return no_op.p && no_op.n == strlen("false");
+}
+
+static void
+tell_refused(const char *id, const struct job_end *e)
+{
+	struct buf b = BUF_INIT;
+
+	out_str(&b, "workspace_session_id", id);
+	out_str(&b, "reject_class", e->reject_class);
+	out_text(&b, "detail", e->note);
+	event_add("workspace_session.finalize.publish_failed", &b);
+	buf_release(&b);
+}
+
+static void
+tell_failed(const char *id, const struct job_end *e, bool done, bool committed)
+{
+	struct buf b = BUF_INIT;
+
+	out_str(&b, "workspace_session_id", id);
+	out_str(&b, "stage",
+	    done || strstr(e->failure_class, "destroy") ? "destroy"
+							: "capture");
+	out_str(&b, "class", e->failure_class);
+	out_num(&b, "attempts", e->attempts > 0 ? e->attempts : 1);
+	out_bool(&b, "recovery_preserved", e->parked);
+	out_bool(&b, "publish_completed", done);
+	out_bool(&b, "layer_committed", committed);
+	out_bool(&b, "error_present", *e->note != '\0');
+	event_add("workspace_session.finalize_failed", &b);
+	buf_release(&b);
+}
+
+/* An answer that is no refusal tells of a publish, whatever came after. */
+static void
+account(struct event_span *span, const char *id, const struct job_end *e,
+    const struct buf *answer)
+{
+	const bool done = answer->len > 0 && !e->rejected;
+	const bool committed = done && has_committed(answer);
+	struct buf *b = event_attrs(span);
+
+	out_str(b, "workspace_session_id", id);
+	out_bool(b, "published", committed);
+	if (e->rejected) {
+		out_str(b, "publish_reject_class", e->reject_class);
+		tell_refused(id, e);
+	}
+	if (e->failed) {
+		out_bool(b, "capture_failed",
+		    strstr(e->failure_class, "capture_failed") != NULL);
+		tell_failed(id, e, done, committed);
+	}
+	if (e->rejected || e->failed)
+		out_bool(b, "recovery_preserved", e->parked);
+	event_end(span, e->rejected || e->failed ? EVENT_ERROR : NULL);
+}
+
 int
 job_finalise(const char *id, struct job *j, struct job_end *e, int ms)
 {
+	struct event_span *span = NULL;
 	struct buf answer = BUF_INIT;
 	struct session s;
 	int rc = 0;
@@ -285,9 +376,13 @@ job_finalise(const char *id, struct job *j, struct job_end *e, int ms)
 		note(e, "its jobs cannot be read");
 		rc = 0;
 	}
+	if (rc == 1)
+		span = event_begin("workspace_session.finalize");
 	if (rc == 1 && !publish_and_end(&s, e, &answer))
 		keep(&s, j, e, &answer);
 out:
+	account(span, id, e, &answer);
+	event_flush();
 	session_close(&s);
 	buf_release(&answer);
 	return rc;
