@@ -54,8 +54,7 @@ most(const struct buf *ends)
 	for (size_t i = 0; i < ends->len; i++)
 		n[(unsigned char)ends->data[i]]++;
 	for (size_t i = 0; i < ends->len; i++)
-		if (n[(unsigned char)ends->data[i]] > n[best] ||
-		    (i == 0 && n[(unsigned char)ends->data[0]] == n[best]))
+		if (i == 0 || n[(unsigned char)ends->data[i]] > n[best])
 			best = (enum end)ends->data[i];
 	return best;
 }

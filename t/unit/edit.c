@@ -51,6 +51,8 @@ static const struct {
 	{ "a\r\nb\nc\n", "c", "c\nd", false, EDIT_DONE, 1, "a\r\nb\nc\nd\n" },
 	{ "a\nb\r\nc\r\n", "a", "x\na", false, EDIT_DONE, 1,
 	    "x\r\na\nb\r\nc\r\n" },
+	{ "a\r\nb\rc\nd\re\nf", "f", "f\ng", false, EDIT_DONE, 1,
+	    "a\r\nb\rc\nd\re\nf\rg" },
 	{ "a\r\nb\nc", "c", "c\nd", false, EDIT_DONE, 1, "a\r\nb\nc\r\nd" },
 	{ "p 1\rp 2\rx\ny\nz\n", "z", "z\nz", false, EDIT_DONE, 1,
 	    "p 1\rp 2\rx\ny\nz\nz\n" },
