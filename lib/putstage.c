@@ -95,7 +95,7 @@ dress(
 	if (to == -1 || fstat(to, &now) == -1)
 		answer_sys("unable to open %s", path);
 	st = now;
-	st.st_mode = 0755;
+	st.st_mode = 0755 | (now.st_mode & S_ISGID);
 	if (n->kind == NODE_DIR) {
 		from = view_fd(t->view, path, n);
 		if (from == -1 || attr_xattrs(from, &xattrs, NULL) == -1)
@@ -127,14 +127,39 @@ memory_file(const char *name, const struct buf *b)
 	return fd;
 }
 
+/*
+ * What is made in a directory with the set-group-ID bit gets its group, and a
+ * directory the bit: so the kernel does when it is staged in one like it.
+ */
+static void
+pass_group(const struct tree *t, const char *path)
+{
+	struct node n;
+	int fd;
+
+	if (view_get(t->view, path, &n) == -1)
+		answer_sys("unable to look up %s", path);
+	if (n.kind != NODE_DIR || !(n.st.st_mode & S_ISGID))
+		return;
+	fd = path_open(stage.tree, path, O_RDONLY | O_DIRECTORY, 0);
+	if (fd == -1)
+		answer_sys("unable to open %s", path);
+	/* Not everybody may give everything away. */
+	if (fchown(fd, (uid_t)-1, n.st.st_gid) == 0)
+		fchmod(fd, S_ISGID | 0700);
+	io_drop(&fd);
+}
+
 /* Makes the directories on the way, from the top. */
 static void
-make_dirs(char *path)
+make_dirs(const struct tree *t, char *path)
 {
+	pass_group(t, "");
 	for (char *p = strchr(path, '/'); p; p = strchr(p + 1, '/')) {
 		*p = '\0';
 		if (mkdirat(stage.tree, path, 0700) == -1)
 			answer_sys("unable to make %s", path);
+		pass_group(t, path);
 		*p = '/';
 	}
 }
@@ -242,7 +267,7 @@ write_change(struct work *w, const struct tree *t, const struct put *p,
 		.from = "u",
 		.path = xstrdup(p->path),
 	};
-	make_dirs(w->file.path);
+	make_dirs(t, w->file.path);
 	stage_content(p, old, content);
 	dress_dirs(t, w, new);
 	write_records(out, t, w);

@@ -113,6 +113,21 @@ $S/staging:"
 	is "$(stat -c %y "$l/d/e" | cut -c 1-10)" 2002-02-02
 }
 
+@test "what is new in a directory with the set-group-ID bit gets its group" {
+	mkdir -p up/d/e
+	chmod 2775 up/d/e
+	[ "$(id -u)" != 0 ] || chgrp 1234 up/d/e
+	chmod 2775 up/d/e
+	want=$(stat -c %g up/d/e)
+	id=$(sb-layer-scan up | sb-layer-commit -C up)
+	{ echo "$id"; sb-stack-show; } | sb-stack-swap 1
+	echo x | sb-file-write d/e/new/f
+	echo x | sb-file-write d/f
+	l=$S/layers/$(sb-stack-show | sed -n 2p)/d
+	is "$(stat -c '%g %a' "$l/e" "$l/e/new" "$l/e/new/f" | xargs)" "$want 2775 $want 2755 $want 644"
+	is "$(stat -c %g "$S/layers/$(sb-stack-show | head -n 1)/d/f")" "$(id -g)"
+}
+
 @test "the same content makes no layer, and is a success" {
 	printf 'one\ntwo\nthree\n' | sb-file-write d/f >got
 	same got <(echo '{"type":"update","path":"d/f","bytes_written":14}')
