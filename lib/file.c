@@ -498,18 +498,18 @@ find_on_head(struct tree *t, const char *path, struct file *f)
 	}
 	f->st = n.st;
 	f->kind = kind_of(n.st.st_mode);
+	f->layer = view_layer_id(t->view, n.layer);
 	if (f->kind != FILE_REGULAR && f->kind != FILE_DIR)
 		return;
 	f->fd = view_fd(t->view, path, &n);
 	if (f->fd == -1)
-		answer_sys("unable to read %s in layer %s", path,
-		    view_layer_id(t->view, n.layer));
+		answer_sys("unable to read %s in layer %s", path, f->layer);
 }
 
 void
 tree_find(struct tree *t, const char *path, struct file *f)
 {
-	*f = (struct file){ .kind = FILE_ABSENT, .fd = -1 };
+	*f = (struct file){ .kind = FILE_ABSENT, .fd = -1, .layer = "" };
 	if (t->id)
 		find_in_session(t, path, f);
 	else

@@ -69,6 +69,7 @@ struct file {
 	bool above; /* FILE_LINK, FILE_OTHER: it is on the way */
 	int fd; /* a regular file or directory, for reading; else -1 */
 	struct stat st; /* of FILE_REGULAR and FILE_DIR */
+	const char *layer; /* on head, that has it, the tree's; else "" */
 };
 
 /* path: of file_path. Caller frees with file_release. */

@@ -17,7 +17,7 @@
 #include "putstage.h"
 #include "queue.h"
 #include "spawn.h"
-#include "store.h"
+#include "stack.h"
 
 enum {
 	TRIES = 64
@@ -150,74 +150,117 @@ refuse_reserved(const char *path)
 	    path);
 }
 
+/* What head had at the path when it was looked at, and what is to be there. */
+struct plan {
+	struct tree tree;
+	struct file old;
+	char layer[ID_MAX + 1]; /* that has the old file */
+	const struct buf *content;
+};
+
+static void
+look(struct plan *l, const struct put *p)
+{
+	char was[ID_MAX + 1];
+
+	memcpy(was, l->layer, sizeof was);
+	tree_open(&l->tree, NULL, p->ms);
+	tree_find(&l->tree, p->path, &l->old);
+	file_require(&l->tree, &l->old, p->path, !p->reads);
+	snprintf(l->layer, sizeof l->layer, "%s", l->old.layer);
+	/* The same file of the same layer makes the same content. */
+	if (!l->content || strcmp(was, l->layer) != 0)
+		l->content = p->make(p->arg, &l->old);
+}
+
+static void
+forget(struct plan *l)
+{
+	file_release(&l->old);
+	tree_close(&l->tree);
+}
+
+/* Is head still what was looked at? */
+static bool
+is_current(const struct tree *t)
+{
+	struct manifest now = MANIFEST_INIT;
+	const char *why = NULL;
+	bool same;
+
+	if (manifest_read(t->stackfd, STACK_MANIFEST, &now, &why) == -1)
+		answer_error(EXIT_SYS, KIND_FAILED, NULL,
+		    "unable to read %s: %s", STACK_MANIFEST,
+		    why ? why : strerror(errno));
+	same = now.version == t->head.version &&
+	    manifest_equal_layers(&now, &t->head);
+	manifest_release(&now);
+	return same;
+}
+
 /* What it came to, for the span that is open. */
 static void
-account(const struct manifest *base, const struct buf *content, bool no_op)
+account(const struct plan *l, bool no_op)
 {
 	struct buf *b = event_attrs(event_open());
 
-	out_num(b, "base", base->version);
-	out_num(b, "bytes", no_op ? 0 : content->len);
-	out_num(b, "revision", base->version + !no_op);
+	out_num(b, "base", l->tree.head.version);
+	out_num(b, "bytes", no_op ? 0 : l->content->len);
+	out_num(b, "revision", l->tree.head.version + !no_op);
 	out_bool(b, "no_op", no_op);
 	out_num(b, "layers_added", !no_op);
 }
 
-/* False when it is to be tried again. */
+/* False when somebody without a ticket moved the stack. */
 static bool
-publish(struct tree *t, const struct put *p, bool *new)
+publish(const struct plan *l, const struct put *p)
 {
-	const struct buf *content;
-	struct file old;
-	bool done, no_op;
 	struct staged staged;
+	bool done;
 	char *id;
 
-	tree_find(t, p->path, &old);
-	file_require(t, &old, p->path, !p->reads);
-	content = p->make(p->arg, &old);
-	*new = old.kind == FILE_ABSENT;
-	done = no_op = is_same(&old, content);
-	if (!done) {
-		stage_put(&staged, t, p, &old, content);
-		id = commit(t, &staged);
-		done = swap(t, id);
-		free(id);
-		io_drop(&staged.changes);
-		io_drop(&staged.owners);
-		io_drop(&staged.meta);
-		stage_drop();
-	}
-	if (done)
-		account(&t->head, content, no_op);
-	file_release(&old);
+	stage_put(&staged, &l->tree, p, &l->old, l->content);
+	id = commit(&l->tree, &staged);
+	done = swap(&l->tree, id);
+	free(id);
+	io_drop(&staged.changes);
+	io_drop(&staged.owners);
+	io_drop(&staged.meta);
+	stage_drop();
 	return done;
 }
 
 bool
 put_on_head(const struct put *p)
 {
-	struct tree t;
-	bool done = false, new = false;
-	int stackfd = store_open_stack();
+	struct plan l = { .content = NULL };
+	bool done, new, no_op;
 
 	event_begin("layerstack.publish");
 	refuse_reserved(p->path);
 	if (atexit(leave_head) != 0)
 		die(EXIT_SYS, "out of memory");
-	if (queue_draw(stackfd, &ticket, p->ms) == -1 ||
-	    queue_wait(&ticket, p->ms) == -1)
+	look(&l, p);
+	done = no_op = is_same(&l.old, l.content);
+	if (!done &&
+	    (queue_draw(l.tree.stackfd, &ticket, p->ms) == -1 ||
+		queue_wait(&ticket, p->ms) == -1))
 		put_no_lock("the publishers before this one");
 	for (int i = 0; i < TRIES && !done; i++) {
-		tree_open(&t, NULL, p->ms);
-		done = publish(&t, p, &new);
-		tree_close(&t);
+		if (!is_current(&l.tree)) {
+			forget(&l);
+			look(&l, p);
+		}
+		no_op = is_same(&l.old, l.content);
+		done = no_op || publish(&l, p);
 	}
 	if (!done)
 		answer_error(EXIT_SYS, KIND_FAILED, NULL,
 		    "the stack is changed all the time by somebody without a "
 		    "ticket");
+	account(&l, no_op);
+	new = l.old.kind == FILE_ABSENT;
 	leave_head();
-	io_drop(&stackfd);
+	forget(&l);
 	return new;
 }

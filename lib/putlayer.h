@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Changing one file of head: a layer with the file and the directories above
- * it. Who is at it has the lowest ticket of queue.h from before it reads head
- * until head is moved, so there is nothing to merge. The programs that
- * commit and swap a publish do it here as well.
+ * it. The content is made first; then whoever has the lowest ticket of queue.h
+ * looks whether head is still the same, and looks again if not, so there is
+ * nothing to merge. The programs that commit and swap a publish do it here as
+ * well.
  */
 #ifndef SB_PUTLAYER_H
 #define SB_PUTLAYER_H

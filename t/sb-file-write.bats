@@ -279,6 +279,29 @@ unchanged_but_queue() {
 $S/staging:"
 }
 
+@test "what an edit makes is found out before its turn, and again when the file changed until then" {
+	mkdir up
+	exec 9<>"$S/queue/1"
+	hold_fd_9
+	edit() { printf '[{"old_string":"%s","new_string":"%s"}]' "$1" "$2"; }
+	# What cannot be is said at once, and so is what is there already.
+	run -100 --separate-stderr sb-file-edit d/f < <(edit no x) 9>&-
+	has "$output" 'old_string not found'
+	run -0 sb-file-write d/f < <(printf 'one\ntwo\nthree\n') 9>&-
+	edit one ONE | sb-file-edit d/f >got 3>&- 9>&- &
+	eventually [ -e "$S/queue/2" ]
+	mkdir up/d
+	printf 'one\ntwo\nTHREE\n' >up/d/f
+	sb-layer-scan up | sb-layer-commit -C up >id 9>&-
+	{ cat id; sb-stack-show; } | sb-stack-swap 1 9>&-
+	exec 9>&-
+	wait
+	is "$(jq -r .replacements got)" 1
+	is "$(head_cat d/f | xargs)" 'ONE two THREE'
+	is "$(sb-stack-version)" 3
+	tidy
+}
+
 @test "somebody who swaps without a ticket is no conflict" {
 	mkdir up bin
 	echo other >up/other
