@@ -5,9 +5,10 @@
  *
  *   1. Read the edits and check them, each as far as the file need not be
  *      known.
- *   2. Of the file, while nobody else can change it (putsession.h, putlayer.h): apply one edit
- *      after the other, each to what the one before left.
- *   3. Put the result in its place; print.
+ *   2. Apply one edit after the other to the file, each to what the one before
+ *      left.
+ *   3. Put the result in its place, unless the file has changed meanwhile: then
+ *      once more (putsession.h, putlayer.h). Print.
  *
  * Invariant: all edits are made or none, bytes that no edit replaces are what
  * they were, and two edits at once are both made.
@@ -232,22 +233,22 @@ read_text(const struct job *job, const struct file *f, struct buf *out)
 static const struct buf *
 make(void *arg, const struct file *old)
 {
-	struct document d = DOCUMENT_INIT, before = DOCUMENT_INIT;
+	struct buf text = BUF_INIT, before = BUF_INIT;
+	struct document d = DOCUMENT_INIT;
 	struct job *job = arg;
-	struct buf text = BUF_INIT;
 
 	read_text(job, old, &text);
-	document_load(&before, buf_str(&text), text.len);
 	document_load(&d, buf_str(&text), text.len);
+	buf_add(&before, buf_str(&d.text), d.text.len);
 	job->replacements = 0;
 	for (size_t i = 0; i < job->n; i++)
 		apply(job, &d, i);
-	if (buf_equal(&before.text, &d.text))
+	if (buf_equal(&before, &d.text))
 		invalid("edits change nothing in %s", job->path);
 	buf_cut(&job->result, 0);
 	document_save(&d, &job->result);
 	document_release(&d);
-	document_release(&before);
+	buf_release(&before);
 	buf_release(&text);
 	return &job->result;
 }
