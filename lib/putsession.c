@@ -236,6 +236,10 @@ put_in_session(const struct put *p, const char *session)
 	int lock;
 
 	tree_open(&t, session, p->ms);
+	if (session_is_aside(t.id, p->path))
+		answer_error(EXIT_USAGE, KIND_INVALID, NULL,
+		    "invalid path: %s (this name is for changes on their way)",
+		    p->path);
 	lock = lock_take(t.session.dirfd, EDIT_LOCK, true, p->ms);
 	if (lock == -1)
 		put_no_lock("other changes of files in the session");

@@ -270,6 +270,8 @@ A n"
 	echo deep | sb-file-write -s "$s" "$path" >got
 	is "$(content "$path")" deep
 	no_rest
+	# That of the file aside is not to be had.
+	refused 100 invalid_request "invalid path: .sb-$s.tmp" sb-file-write -s "$s" ".sb-$s.tmp" </dev/null
 	# Such a name can be in a session, but not be published.
 	run -2 sb-publish "$s"
 	has "$output" '"reason":"protected_path"'
