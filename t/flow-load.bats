@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 load lib
 
 start() {
-	need overlay userns jq
+	need overlay userns jq strace
 	mkdir -p ws; echo base >ws/f
 	make_store
 	s=$(sb-session-new)
@@ -227,4 +227,38 @@ answers_are_right() {
 	is "$(printf %s "$answer" | jq -r .output)" "$(for i in $(seq 8); do seq -f "$i-%g" 10; done | sort)"
 	nothing_left
 	is "$(sb-session-ls | tr -d '\n')" "$s"
+}
+
+# ---- asked many times ----
+
+@test "a command asked, fed and resized hundreds of times: its process has what it had before" {
+	start
+	answer=$(sb-exec -s "$s" -y 0 'stty -echo; while read x; do echo "$x"; done' 3>&-)
+	job=$(printf %s "$answer" | jq -r .command_session_id)
+	pid=$(job_process "$job")
+	ask() {
+		for i in $(seq "$1" "$2"); do
+			echo "$i" | sb-pty-feed -y 0 "$job"
+			sb-pty-read -o 0 -n 1 "$job"
+			sb-pty-feed -w $((100 + i % 2))x40 -y 0 "$job"
+		done >out 3>&-
+	}
+	rows() { sb-pty-read -n 1 "$job" 3>&- | jq -e ".total_lines == $1" >/dev/null; }
+	# So that what it needs once is there.
+	ask 1 100
+	eventually rows 100
+	find "/proc/$pid/fd" -type l | wc -l >before
+	rss=$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/\1/p' "/proc/$pid/status")
+	ask 101 400
+	# Clients that went away without waiting for an answer.
+	for i in $(seq 20); do
+		FOLLOW='' run -137 kill_at recvfrom 1 sb-pty-read "$job" 3>&-
+	done
+	eventually rows 400
+	is "$(find "/proc/$pid/fd" -type l | wc -l)" "$(cat before)"
+	# Less than half a KiB for each question.
+	now=$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/\1/p' "/proc/$pid/status")
+	[ "$now" -le $((rss + 128)) ] || fail "$rss KiB, now $now"
+	sb-job-kill "$job"
+	sb-pty-read -n 1000 "$job" 3>&- | jq -r .output | cmp - <(seq 400)
 }
