@@ -30,7 +30,7 @@ state() {
 }
 as_before() { state >now && cmp -s before now; }
 # The process of a job that is over takes its time to leave.
-gone_from() { [ ! -e "$SB_STORE/jobs/$1/in" ]; }
+ended() { [ -z "$(job_process "$1")" ]; }
 nothing_left() { eventually as_before || { diff before now; return 1; }; }
 
 # ---- 32 at once ----
@@ -132,7 +132,7 @@ answers_are_right() {
 	start
 	sb-run "$s" touch go stop
 	sb-exec -s "$s" -y 60000 true >out 3>&-
-	eventually gone_from namespace_execution_1
+	eventually ended namespace_execution_1
 	state >before
 	sb-run "$s" rm go stop
 	at_once
@@ -145,7 +145,7 @@ answers_are_right() {
 	start
 	sb-run "$s" touch go stop
 	sb-exec -s "$s" -y 60000 true >out 3>&-
-	eventually gone_from namespace_execution_1
+	eventually ended namespace_execution_1
 	state >before
 	sb-run "$s" rm go stop
 	at_once -P
@@ -160,7 +160,7 @@ answers_are_right() {
 	start
 	sb-exec -s "$s" -y 60000 true >out 3>&-
 	sb-exec -s "$s" -P -y 60000 true >out 3>&-
-	eventually gone_from namespace_execution_2
+	eventually ended namespace_execution_2
 	state >before
 	for i in $(seq 3 1002); do
 		p=-P; [ $((i % 2)) = 0 ] || p=
@@ -180,7 +180,7 @@ answers_are_right() {
 @test "200 automatic sessions in a row: each is gone with its command" {
 	start
 	sb-exec -y 60000 true >out 3>&-
-	eventually gone_from namespace_execution_1
+	eventually ended namespace_execution_1
 	state >before
 	for i in $(seq 200); do
 		sb-exec -y 60000 "echo $i" 3>&-
@@ -193,7 +193,7 @@ answers_are_right() {
 @test "eight clients, many short commands: no result is lost, nothing is left" {
 	start
 	sb-exec -s "$s" -y 60000 true >out 3>&-
-	eventually gone_from namespace_execution_1
+	eventually ended namespace_execution_1
 	state >before
 	for i in $(seq 8); do
 		(for k in $(seq 40); do
@@ -212,7 +212,7 @@ answers_are_right() {
 @test "eight clients without sessions: what each changed is published, nothing is left" {
 	start
 	sb-exec -y 60000 true >out 3>&-
-	eventually gone_from namespace_execution_1
+	eventually ended namespace_execution_1
 	state | grep -v 'layer-stack/' >before
 	as_before() { state | grep -v 'layer-stack/' >now && cmp -s before now; }
 	for i in $(seq 8); do
