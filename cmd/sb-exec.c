@@ -48,8 +48,8 @@
 #include "store.h"
 
 static const char usage[] =
-    "sb-exec [-IPR] [-D dir] [-e name=value] ... [-i file] [-s session] "
-    "[-T term] [-t ms] [-w colsxrows] [-y ms] cmd...";
+    "sb-exec [-IPR] [-3 fd] [-D dir] [-e name=value] ... [-i file] "
+    "[-s session] [-T term] [-t ms] [-w colsxrows] [-y ms] cmd...";
 
 enum {
 	GATE_MS = 30000,
@@ -78,6 +78,7 @@ static const char *session_id; /* given, or NULL */
 static const char *input; /* a file, "-", or NULL */
 static bool raw; /* rows are not rendered */
 static uint64_t yield_ms = 1000, max_active, max_parked;
+static int ready = -1;
 static struct session session = SESSION_INIT;
 static struct job job = JOB_INIT;
 static bool started; /* the job's process: what is made is not ours any more */
@@ -400,6 +401,8 @@ wait_for_end(int fd)
 	/* It may have ended by now. */
 	if (meta.automatic && session_sync(&session) == -1 && errno != ENOENT)
 		answer_sys("unable to sync session %s", session.id);
+	/* All that we had to do is done. */
+	io_ready(&ready);
 	if (yield_ms > first)
 		read_byte(fd, yield_ms - first);
 }
@@ -477,11 +480,18 @@ main(int argc, char **argv)
 	struct buf reply = BUF_INIT;
 	struct event_span *span;
 	const char *dir = "";
+	uint64_t n;
 	int opt, fd;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+D:e:hi:IPRs:T:t:w:y:")) != -1) {
+	while ((opt = getopt(argc, argv, "+3:D:e:hi:IPRs:T:t:w:y:")) != -1) {
 		switch (opt) {
+		case '3':
+			if (!num_dec(optarg, 3, 1 << 20, &n) ||
+			    io_ready_fd((int)n) == -1)
+				break;
+			ready = (int)n;
+			continue;
 		case 'D':
 			dir = optarg;
 			continue;

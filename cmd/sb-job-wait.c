@@ -34,7 +34,7 @@ main(int argc, char **argv)
 
 	err_init();
 	while ((opt = getopt(argc, argv, "+Rt:h")) != -1) {
-		if (opt == 't' && num_dec(optarg, 0, INT32_MAX, &ms))
+		if (opt == 't' && num_dec(optarg, 0, UINT64_MAX, &ms))
 			limited = true;
 		else if (opt == 'R')
 			r.raw = true;
@@ -45,6 +45,8 @@ main(int argc, char **argv)
 	}
 	if (optind + 1 != argc)
 		usage_die(usage);
+	if (ms > INT32_MAX)
+		ms = INT32_MAX;
 	if (job_open(&j, argv[optind]) == -1) {
 		if (errno == ENOENT || errno == EINVAL)
 			answer_error(EXIT_NO, KIND_FAILED, NULL,

@@ -28,7 +28,8 @@
 #include "out.h"
 #include "pty.h"
 
-static const char usage[] = "sb-pty-feed [-EkR] [-w colsxrows] [-y ms] job";
+static const char usage[] =
+    "sb-pty-feed [-EkR] [-3 fd] [-w colsxrows] [-y ms] job";
 
 enum {
 	CANCEL_MS = 1000,
@@ -134,14 +135,18 @@ main(int argc, char **argv)
 	struct reply r = { .cursor = true, .id = true };
 	unsigned rows = 0, cols = 0;
 	char size[32];
-	uint64_t ms = 1000;
+	uint64_t ms = 1000, n;
+	int ready = -1;
 	struct buf b = BUF_INIT;
 	enum job_state state;
 	int opt;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+EkRw:y:h")) != -1) {
-		if (opt == 'E')
+	while ((opt = getopt(argc, argv, "+3:EkRw:y:h")) != -1) {
+		if (opt == '3' && num_dec(optarg, 3, 1 << 20, &n) &&
+		    io_ready_fd((int)n) == 0)
+			ready = (int)n;
+		else if (opt == 'E')
 			end = true;
 		else if (opt == 'k')
 			keys = true;
@@ -149,7 +154,7 @@ main(int argc, char **argv)
 			r.raw = true;
 		else if (opt == 'w' && pty_parse_size(optarg, &rows, &cols))
 			continue;
-		else if (opt == 'y' && num_dec(optarg, 0, INT32_MAX, &ms))
+		else if (opt == 'y' && num_dec(optarg, 0, UINT64_MAX, &ms))
 			continue;
 		else if (opt == 'h')
 			usage_help(usage);
@@ -181,6 +186,9 @@ main(int argc, char **argv)
 		refuse_over();
 	if (cancelled)
 		ms = CANCEL_MS;
+	io_ready(&ready);
+	if (ms > INT32_MAX)
+		ms = INT32_MAX;
 	if (ms > 0 && job_wait(&job, (int)ms) == -1 && errno != ETIMEDOUT)
 		answer_sys("unable to wait for job %s", job.id);
 	if (job_reply(&job, &r, &b, NULL) == -1)

@@ -247,6 +247,20 @@ io_same(int a, int b)
 }
 
 int
+io_ready_fd(int fd)
+{
+	return fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+void
+io_ready(int *fd)
+{
+	if (*fd != -1 && io_write_all(*fd, "\n", 1) == -1)
+		errno = 0;
+	io_drop(fd);
+}
+
+int
 io_close(int fd)
 {
 	int err = errno;

@@ -40,6 +40,14 @@ off_t io_copy(int in, int out);
  */
 int io_same(int a, int b);
 
+/*
+ * Readiness on a descriptor that somebody gave us: io_ready_fd keeps it from
+ * our children; io_ready writes a newline, whether or not anybody reads, and
+ * closes it. -1 does nothing.
+ */
+int io_ready_fd(int fd);
+void io_ready(int *fd);
+
 /* Closes once; errno of before is kept when close succeeds. */
 int io_close(int fd);
 

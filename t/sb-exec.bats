@@ -107,3 +107,16 @@ start() {
 	sb-job-ls -v >list
 	jq -e . list >/dev/null
 }
+
+@test "-3: a newline when the command has begun, and no child keeps the descriptor" {
+	start
+	sb-exec -3 4 -s "$s" -y 60000 'ls -l /proc/self/fd | grep -c ready; read x' 4>ready >out 3>&- &
+	eventually [ -s ready ]
+	is "$(od -An -c ready)" '  \n'
+	kill -TERM $!
+	wait $! || :
+	is "$(sb-job-ls -r)" namespace_execution_1
+	sb-job-kill namespace_execution_1
+	run -100 sb-exec -3 9 -s "$s" true
+	run -100 sb-exec -3 2 -s "$s" true
+}

@@ -45,3 +45,22 @@ start() {
 	echo x >in
 	run -111 bash -c 'sb-pty-feed -y 0 "$1" <in >/dev/full' - $job
 }
+
+@test "-3: a newline when the input is delivered; then it may be ended" {
+	start 'read x; echo "got $x"; read y'
+	echo text | sb-pty-feed -3 4 -y 60000 $job 4>ready >out 3>&- &
+	eventually [ -s ready ]
+	kill -TERM $!
+	wait $! || :
+	got() { sb-pty-read $job | grep -q 'got text'; }
+	eventually got
+	run -100 sb-pty-feed -3 9 $job </dev/null
+	sb-job-kill $job
+}
+
+@test "any number of milliseconds is a wait" {
+	start true
+	run -2 sb-pty-feed -y 18446744073709551615 $job <<<x
+	sb-job-wait -t 18446744073709551615 $job >out
+	is "$(jq -r .status out)" ok
+}
