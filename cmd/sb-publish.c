@@ -28,6 +28,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "blame.h"
 #include "buf.h"
 #include "change.h"
@@ -898,6 +899,16 @@ take_gate(struct session *s, int ms)
 	    session_trouble());
 }
 
+__attribute__((noreturn)) static void
+no_session(const char *id)
+{
+	struct buf d = BUF_INIT;
+
+	out_path(&d, "workspace_session_id", id);
+	answer_error(
+	    EXIT_NO, KIND_FAILED, &d, "workspace session not found: %s", id);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -940,7 +951,7 @@ main(int argc, char **argv)
 	configure(&p);
 	if (session_open(&session, argv[optind]) == -1) {
 		if (errno == ENOENT || errno == EINVAL)
-			die(EXIT_NO, "no such session: %s", argv[optind]);
+			no_session(argv[optind]);
 		die_sys("unable to open session %s%s", argv[optind],
 		    session_trouble());
 	}

@@ -9,29 +9,91 @@
  *      exist; then remove it. A killed run's rest goes with the next end.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "answer.h"
+#include "buf.h"
 #include "err.h"
 #include "event.h"
 #include "io.h"
 #include "job.h"
 #include "num.h"
+#include "out.h"
+#include "path.h"
 #include "session.h"
 
-static const char usage[] = "sb-session-end [-t ms] session";
+static const char usage[] = "sb-session-end [-v] [-t ms] session";
+
+__attribute__((noreturn)) static void
+no_session(const char *id, bool verbose)
+{
+	struct buf d = BUF_INIT;
+
+	if (!verbose)
+		die(EXIT_NO, "no such session: %s", id);
+	out_path(&d, "workspace_session_id", id);
+	answer_error(
+	    EXIT_NO, KIND_FAILED, &d, "workspace session not found: %s", id);
+}
+
+/* Bytes in the files of a tree, as far as it can be read. */
+static uint64_t
+size_of(int dirfd, const char *name)
+{
+	struct names v = NAMES_INIT;
+	uint64_t bytes = 0;
+	struct stat st;
+	int fd;
+
+	if (path_lstat(dirfd, name, &st) == -1)
+		return 0;
+	if (S_ISREG(st.st_mode))
+		return (uint64_t)st.st_size;
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	fd = path_open(dirfd, name, O_RDONLY | O_DIRECTORY, 0);
+	if (fd != -1 && names_read(fd, &v) == 0)
+		for (size_t i = 0; i < v.n; i++)
+			bytes += size_of(fd, v.name[i]);
+	names_release(&v);
+	io_drop(&fd);
+	return bytes;
+}
+
+static void
+print(const char *id, uint64_t bytes)
+{
+	struct buf b = BUF_INIT;
+
+	buf_addc(&b, '{');
+	out_str(&b, "workspace_session_id", id);
+	out_bool(&b, "destroyed", true);
+	out_num(&b, "evicted_upperdir_bytes", bytes);
+	buf_addc(&b, '}');
+	puts(b.data);
+	stdout_done();
+}
 
 int
 main(int argc, char **argv)
 {
 	struct session s;
-	uint64_t ms = 0;
+	uint64_t ms = 0, bytes = 0;
+	bool verbose = false;
 	int opt;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+t:h")) != -1) {
+	while ((opt = getopt(argc, argv, "+t:vh")) != -1) {
 		if (opt == 't' && num_dec(optarg, 0, INT32_MAX, &ms))
 			continue;
+		if (opt == 'v') {
+			verbose = true;
+			continue;
+		}
 		if (opt == 'h')
 			usage_help(usage);
 		usage_die(usage);
@@ -47,7 +109,7 @@ main(int argc, char **argv)
 			    "end, or end them",
 			    s.id);
 		if (errno == ENOENT || errno == EINVAL)
-			die(EXIT_NO, "no such session: %s", argv[optind]);
+			no_session(argv[optind], verbose);
 		die_sys("unable to open session %s%s", argv[optind],
 		    session_trouble());
 	}
@@ -56,8 +118,12 @@ main(int argc, char **argv)
 	if (session_stop(&s) == -1)
 		die_sys("unable to end the processes of session %s%s", s.id,
 		    session_trouble());
+	if (verbose)
+		bytes = size_of(s.dirfd, "upper");
 	if (session_remove(&s, true) == -1)
 		die_sys(
 		    "unable to remove session %s%s", s.id, session_trouble());
+	if (verbose)
+		print(s.id, bytes);
 	return EXIT_OK;
 }

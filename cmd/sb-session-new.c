@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sb-session-new: make a session over the current stack. Shape: sink; prints
- * the session's id.
+ * the session's id, or with -v one JSON object.
  *
  *   1. Make it, see newsession.h, and start its holder.
  *
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "answer.h"
 #include "buf.h"
 #include "err.h"
 #include "event.h"
@@ -21,7 +22,7 @@
 #include "out.h"
 #include "session.h"
 
-static const char usage[] = "sb-session-new [-a]";
+static const char usage[] = "sb-session-new [-aNv]";
 
 static struct session s = SESSION_INIT;
 static bool finished;
@@ -46,18 +47,37 @@ code_of(int err)
 	}
 }
 
+static void
+print(bool automatic)
+{
+	struct buf b = BUF_INIT;
+
+	buf_addc(&b, '{');
+	out_str(&b, "workspace_session_id", s.id);
+	out_str(&b, "network_profile", "shared");
+	out_str(&b, "finalize_policy",
+	    automatic ? "publish_then_destroy" : "no_op");
+	buf_addc(&b, '}');
+	puts(b.data);
+	buf_release(&b);
+}
+
 int
 main(int argc, char **argv)
 {
 	struct buf why = BUF_INIT;
+	bool automatic = false, verbose = false, isolated = false;
 	struct event_span *span;
-	bool automatic = false;
 	int opt;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+ah")) != -1) {
+	while ((opt = getopt(argc, argv, "+aNvh")) != -1) {
 		if (opt == 'a')
 			automatic = true;
+		else if (opt == 'N')
+			isolated = true;
+		else if (opt == 'v')
+			verbose = true;
 		else if (opt == 'h')
 			usage_help(usage);
 		else
@@ -65,6 +85,10 @@ main(int argc, char **argv)
 	}
 	if (optind != argc)
 		usage_die(usage);
+	if (isolated)
+		answer_error(EXIT_SYS, KIND_FAILED, NULL,
+		    "a network of its own cannot be given to a session "
+		    "here: the network_profile isolated is not available");
 
 	span = event_begin("workspace_session.create");
 	out_str(event_attrs(span), "finalize_policy",
@@ -78,7 +102,10 @@ main(int argc, char **argv)
 	if (session_start(&s) == -1)
 		die_sys(
 		    "unable to start session %s%s", s.id, session_trouble());
-	puts(s.id);
+	if (verbose)
+		print(automatic);
+	else
+		puts(s.id);
 	stdout_done();
 	finished = true;
 	return EXIT_OK;

@@ -18,7 +18,8 @@ hold_fd_9() {
 @test "an unknown session is 1, a missing store 111, no store 100" {
 	make_store
 	run -1 --separate-stderr sb-publish nobody
-	has "$stderr" "no such session: nobody"
+	has "$stderr" "workspace session not found: nobody"
+	has "$output" '"details":{"workspace_session_id":"nobody"}'
 	run -1 sb-publish ../../x
 	SB_STORE=$T/nothing run -111 sb-publish x
 	SB_STORE='' run -100 sb-publish x

@@ -40,3 +40,11 @@ start() {
 	is "$(cat rc.* | grep -cx 0)" 1
 	is "$(cat rc.* | grep -cvx '[01]' || :)" 0
 }
+
+@test "-v prints what was thrown away, or an error object" {
+	start
+	sb-run "$s" sh -c 'mkdir -p d/e; printf 12345 >d/e/x; printf 123 >f; ln -s f l'
+	is "$(sb-session-end -v "$s")" '{"workspace_session_id":"'"$s"'","destroyed":true,"evicted_upperdir_bytes":8}'
+	run -1 --separate-stderr sb-session-end -v "$s"
+	is "$output" '{"error":{"kind":"operation_failed","message":"workspace session not found: '"$s"'","details":{"workspace_session_id":"'"$s"'"}}}'
+}

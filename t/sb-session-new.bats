@@ -52,3 +52,14 @@ load lib
 	run -111 bash -c 'sb-session-new >/dev/full'
 	is "$(sb-session-ls)" ""
 }
+
+@test "-v prints one object, -N is an error" {
+	need overlay userns jq
+	make_store
+	sb-session-new -v >out
+	is "$(jq -c 'del(.workspace_session_id)' out)" '{"network_profile":"shared","finalize_policy":"no_op"}'
+	is "$(jq -r .workspace_session_id out)" "$(sb-session-ls | head -n 1)"
+	run -111 --separate-stderr sb-session-new -N
+	has "$output" '"kind":"operation_failed"'
+	is "$(sb-session-ls | grep -c .)" 1
+}
