@@ -616,22 +616,33 @@ job_remove(struct job *j)
 	path_rm_tree(j->jobsfd, j->id);
 }
 
-void
-job_sync(const struct job *j)
+static void
+sync_files(int dirfd)
 {
 	static const char *const file[] = { "session", "meta", "cmd", "log",
 		"log.gap", "log.index", "rows", "index", "ended", "status",
 		"publish" };
 
 	for (size_t i = 0; i < sizeof file / sizeof file[0]; i++) {
-		int fd = openat(j->dirfd, file[i],
+		int fd = openat(dirfd, file[i],
 		    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 		if (fd != -1)
 			fsync(fd);
 		io_drop(&fd);
 	}
-	fsync(j->dirfd);
+	fsync(dirfd);
+}
+
+void
+job_sync(const struct job *j)
+{
+	int fd = path_open(j->dirfd, "err", O_RDONLY | O_DIRECTORY, 0);
+
+	if (fd != -1)
+		sync_files(fd);
+	io_drop(&fd);
+	sync_files(j->dirfd);
 	fsync(j->jobsfd);
 }
 

@@ -309,6 +309,42 @@ ses_='"workspace_session_id":"S"'
 	is "$(of output)" last
 }
 
+@test "3 MiB with the settings as they are: the first row, the last row, all are counted" {
+	start
+	ex -P -y 60000 'yes 0123456789 | head -c 3145728'
+	later sb-pty-read -n 1 "$job"
+	is "$(of output) $(of total_lines) $(of dropped_lines)" "0123456789 285976 null"
+	later sb-pty-read -R -o 285974 "$job"
+	is "$(of output) $(of dropped_lines)" $'0123456789\n012 null'
+	later sb-pty-read -o 100000 -n 1 "$job"
+	[ "$(of dropped_lines)" -gt 1000 ]
+}
+
+@test "a line beyond 1 MiB is several rows, which say so" {
+	start
+	printf 'runtime.namespace_execution.max_transcript_window_bytes 8388608\n' >"$SB_STORE/conf"
+	ex -P -y 60000 'head -c 1500000 /dev/zero | tr "\0" x'
+	is "$(of total_lines) $(of wrapped) $(of '|.output|length')" "2 true 1500001"
+	later sb-pty-read -R "$job"
+	is "$(of total_lines) $(of wrapped) $(of '|.output|length')" "1 null 1500000"
+}
+
+@test "output that a full device refuses is lost, and said" {
+	need strace
+	start
+	refused() { grep -q ENOSPC trace 2>/dev/null; }
+	(eventually refused && sb-run "$s" touch go) 3>&- &
+	answer=$(strace -f -qq -o trace -P "$SB_STORE/jobs/namespace_execution_1/log" -e trace=pwrite64 \
+	    -e inject=pwrite64:error=ENOSPC:when=1 sb-exec -s "$s" -P -y 60000 'echo lost; until [ -e go ]; do sleep 0.02; done; echo kept; exit 3' 3>&-)
+	wait
+	is "$(of status) $(of exit_code) $(of message)" "error 3 unable to keep all output: No space left on device"
+	# Of the other files there was room.
+	is "$(of output)" $'lost\nkept'
+	job=namespace_execution_1
+	later sb-pty-read -R "$job"
+	is "$(of output)" kept
+}
+
 # asked FILE: bytes that the traced program read from what it opened.
 asked() { awk -F'= ' '/^(read|pread64)\(/ { n += $NF } END { print n + 0 }' "$1"; }
 

@@ -40,6 +40,21 @@ start() {
 	is "$(sb-pty-read -r $job | grep -c 'line')" 100
 }
 
+@test "what is fed at once stays together, also when there is no room for all of it" {
+	start -P -I 'while [ ! -e go ]; do sleep 0.05; done; cat'
+	for i in a b c d; do
+		head -c 30000 /dev/zero | tr '\0' $i | sb-pty-feed -y 0 $job >"o$i" 3>&- &
+	done
+	# More than a pipe holds: one of them is not through, the others wait.
+	sleep 0.5
+	sb-run "$s" touch go
+	wait
+	sb-pty-feed -E -y 60000 $job </dev/null >out
+	sb-pty-read -r $job >bytes
+	is "$(wc -c <bytes)" 120000
+	is "$(tr -s a-d <bytes | wc -c)" 4
+}
+
 @test "a full device is 111" {
 	start cat
 	echo x >in
