@@ -19,7 +19,6 @@
 #include "lock.h"
 #include "num.h"
 #include "out.h"
-#include "rows.h"
 #include "session.h"
 #include "spawn.h"
 #include "stack.h"
@@ -388,33 +387,6 @@ out:
 	return rc;
 }
 
-/*
- * The rows that were live stay, if they follow on those that are final: then
- * nobody asked for them too early.
- */
-static void
-settle_live(const struct job *j)
-{
-	struct buf b = BUF_INIT;
-	struct rows_file f;
-	int64_t n = -1;
-	uint64_t final;
-
-	if (io_read_file_at(j->dirfd, "live", &b, ANSWER_MAX) == -1)
-		goto out;
-	if (rows_open(&f, j->dirfd) == 0) {
-		n = rows_count(&f);
-		rows_close(&f);
-	}
-	buf_reserve(&b, 0);
-	b.data[strcspn(b.data, "\n")] = '\0';
-	if (n == -1 || !num_dec(b.data, 0, UINT64_MAX, &final) ||
-	    final != (uint64_t)n)
-		unlinkat(j->dirfd, "live", 0);
-out:
-	buf_release(&b);
-}
-
 int
 job_settle(struct job *j)
 {
@@ -448,7 +420,6 @@ job_settle(struct job *j)
 		if (job_end_write(j, "ended", &e) == -1)
 			goto out;
 	}
-	settle_live(j);
 	job_finalise(m.session, j, &e, FINALISE_MS);
 	if (e.wall_ns == 0)
 		e.wall_ns = job_now() - m.start;

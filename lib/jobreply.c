@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "background.h"
@@ -157,22 +156,28 @@ out_end(struct buf *b, const struct job *j, const struct job_end *e)
 		out_str(b, "message", e->note);
 }
 
-/* Best effort: what the answer lacks then comes with the next one. */
-static void
+/*
+ * Best effort: what the answer lacks then comes with the next one. False:
+ * nobody is there any more who could print.
+ */
+static bool
 refresh(const struct job *j)
 {
 	char answer[JOBCTL_ANSWER];
 	int sock = jobctl_connect(j->dirfd);
 
 	if (sock == -1)
-		return;
+		return errno != ENOENT && errno != ECONNREFUSED;
 	jobctl_ask(sock, JOBCTL_LIVE, NULL, 0, answer, ASK_MS);
 	io_drop(&sock);
+	return true;
 }
 
+/* done: nothing more will be printed. */
 static int
-look(struct job *j, enum job_state *state, struct job_end *e)
+look(struct job *j, enum job_state *state, struct job_end *e, bool *done)
 {
+	*done = false;
 	*e = (struct job_end){ .status = "running" };
 	if (job_state(j, state) == -1)
 		return -1;
@@ -192,9 +197,7 @@ look(struct job *j, enum job_state *state, struct job_end *e)
 	if (*state == JOB_OVER) {
 		if (job_end_read(j, "status", e) == -1)
 			return -1;
-		/* Somebody may still print. */
-		if (e->background > 0)
-			refresh(j);
+		*done = e->background == 0 || !refresh(j);
 		return 0;
 	}
 	if (*state == JOB_ENDING && job_end_read(j, "ended", e) == -1 &&
@@ -203,16 +206,6 @@ look(struct job *j, enum job_state *state, struct job_end *e)
 	snprintf(e->status, sizeof e->status, "running");
 	e->has_code = false;
 	return 0;
-}
-
-/* Nothing more will come. */
-static bool
-is_done(const struct job *j, enum job_state state, const struct job_end *e)
-{
-	struct stat st;
-
-	return state == JOB_OVER &&
-	    (e->background == 0 || path_lstat(j->dirfd, "in", &st) == -1);
 }
 
 static int
@@ -278,11 +271,12 @@ job_reply(struct job *j, const struct reply *r, struct buf *b,
 	struct job_meta m;
 	struct job_end e;
 	unsigned how = r->raw ? PAGE_RAW : 0;
+	bool done;
 	int rc = -1;
 
-	if (job_meta_read(j, &m) == -1 || look(j, &state, &e) == -1)
+	if (job_meta_read(j, &m) == -1 || look(j, &state, &e, &done) == -1)
 		return -1;
-	if (is_done(j, state, &e))
+	if (done)
 		how |= PAGE_DONE;
 	if (collect(j, r, how, &out, &err) == -1)
 		goto out;

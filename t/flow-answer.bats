@@ -248,6 +248,24 @@ ses_='"workspace_session_id":"S"'
 	is "$(of output) $(of live_from)" $'a\nb null'
 }
 
+@test "the same when it was over, and only what was left in the background printed" {
+	start
+	ex -P -y 60000 'echo a; (until [ -e 1 ]; do sleep 0.02; done; printf x; until [ -e 2 ]; do sleep 0.02; done; echo y; printf z; sleep 1000) &'
+	sb-run "$s" touch 1
+	eventually printed 2
+	sb-run "$s" touch 2
+	more() { grep -q z "$SB_STORE/jobs/$job/log"; }
+	eventually more
+	kill -KILL "$(job_process "$job")"
+	gone() { [ -z "$(job_process "$job")" ]; }
+	eventually gone
+	# Nobody had asked for more of what could change; the bytes are there.
+	later sb-pty-read "$job"
+	is "$(of output) $(of live_from)" $'a\nx null'
+	later sb-pty-read -R "$job"
+	is "$(of output) $(of live_from)" $'a\nxy\nz null'
+}
+
 @test "the time of a job stops when it has ended" {
 	start
 	ex -y 60000 true
