@@ -36,6 +36,7 @@
 #include "io.h"
 #include "job.h"
 #include "jobend.h"
+#include "jobenv.h"
 #include "jobreply.h"
 #include "lock.h"
 #include "newsession.h"
@@ -58,19 +59,6 @@ enum {
 	SHORT_MS = 20 /* what ends so soon is not synced for nothing */
 };
 
-#define DEFAULT_PATH \
-	"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-/* What of our environment a command gets. */
-static const char *const passed[] = { "HOME", "USER", "LANG", "LC_ALL", "TZ",
-	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy",
-	"https_proxy", "no_proxy", "all_proxy", NULL };
-
-/* What nobody sets from outside: it would change what runs. */
-static const char *const refused[] = { "LD_PRELOAD", "LD_LIBRARY_PATH",
-	"LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "PATH",
-	"PYTHONPATH", "BASH_ENV", "ENV", NULL };
-
 static struct job_meta meta = {
 	.pty = true, .rows = 40, .cols = 120, .term = "xterm-256color"
 };
@@ -82,76 +70,6 @@ static int ready = -1;
 static struct session session = SESSION_INIT;
 static struct job job = JOB_INIT;
 static bool started; /* the job's process: what is made is not ours any more */
-
-/* ---- the environment ---- */
-
-static bool
-is_in(const char *const *list, const char *name, size_t n)
-{
-	for (; *list; list++)
-		if (strlen(*list) == n && memcmp(*list, name, n) == 0)
-			return true;
-	return false;
-}
-
-static void
-add_env(struct buf *env, const char *name, const char *value)
-{
-	buf_addf(env, "%s=%s", name, value);
-	buf_addc(env, '\0');
-}
-
-/* Later ones win: ours come first, and the job's own last. */
-static void
-check_env(const char *pair)
-{
-	const size_t n = strcspn(pair, "=");
-
-	if (n == 0 || pair[n] != '=')
-		die(EXIT_USAGE, "not NAME=VALUE: %s", pair);
-	if (is_in(refused, pair, n))
-		die(EXIT_USAGE, "%.*s cannot be set for a command", (int)n,
-		    pair);
-}
-
-static bool
-is_set_in(const struct buf *given, const char *name)
-{
-	const size_t n = strlen(name);
-
-	for (size_t at = 0; at < given->len; at += strlen(given->data + at) + 1)
-		if (strncmp(given->data + at, name, n) == 0 &&
-		    given->data[at + n] == '=')
-			return true;
-	return false;
-}
-
-static void
-add_default(struct buf *env, const struct buf *given, const char *name,
-    const char *value)
-{
-	if (value && !is_set_in(given, name))
-		add_env(env, name, value);
-}
-
-static void
-make_env(struct buf *env, const struct buf *given)
-{
-	const char *path = getenv("PATH");
-
-	for (const char *const *p = passed; *p; p++)
-		add_default(env, given, *p, getenv(*p));
-	add_env(env, "PATH", path && *path ? path : DEFAULT_PATH);
-	if (meta.pty)
-		add_default(env, given, "TERM", meta.term);
-	else
-		/* Nobody could answer. */
-		add_default(env, given, "GIT_TERMINAL_PROMPT", "0");
-	add_default(env, given, "GIT_OPTIONAL_LOCKS", "0");
-	if (given->len > 0)
-		buf_add(env, given->data, given->len);
-	add_env(env, "SB_SESSION", meta.session);
-}
 
 /* ---- the session ---- */
 
@@ -427,6 +345,17 @@ not_started(void)
 
 /* ---- */
 
+static void
+give(struct buf *given, const char *pair)
+{
+	if (jobenv_give(given, pair) == 0)
+		return;
+	if (errno == EPERM)
+		die(EXIT_USAGE, "%.*s cannot be set for a command",
+		    (int)strcspn(pair, "="), pair);
+	die(EXIT_USAGE, "not NAME=VALUE: %s", pair);
+}
+
 static bool
 is_term(const char *s)
 {
@@ -496,8 +425,7 @@ main(int argc, char **argv)
 			dir = optarg;
 			continue;
 		case 'e':
-			check_env(optarg);
-			buf_add(&given, optarg, strlen(optarg) + 1);
+			give(&given, optarg);
 			continue;
 		case 'h':
 			usage_help(usage);
@@ -565,7 +493,7 @@ main(int argc, char **argv)
 	out_bool(event_attrs(span), "session_created", meta.automatic);
 	out_str(event_attrs(span), "finalize_policy",
 	    session_has(&session, "auto") ? POLICY_AUTOMATIC : POLICY_EXPLICIT);
-	make_env(&env, &given);
+	jobenv_make(&env, &given, &meta);
 	make_job(&cmd, &env);
 	/* The job's lock is held: nobody publishes or ends the session. */
 	io_drop(&session.gatefd);

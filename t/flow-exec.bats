@@ -215,7 +215,11 @@ load exec
 	run ! has "$(of output)" SECRET
 	run -100 sb-exec -s "$s" -e PATH=/x true
 	run -100 sb-exec -s "$s" -e LD_PRELOAD=/x true
+	run -100 sb-exec -s "$s" -e SB_JOB=x true
 	run -100 sb-exec -s "$s" -e =x true
+	# Each name once, also for who does not ask a shell.
+	ex -e A=1 -e AB=2 -e A=3 env -u AC
+	is "$(printf %s "$(of output)" | grep ^A)" $'AB=2\nA=3'
 	ex -D 'sub/../deep/dir' pwd
 	is "$(of output)" "$T/ws/deep/dir"
 	for d in ../x /etc ws/../../x; do
