@@ -17,7 +17,6 @@
 #include "io.h"
 #include "json.h"
 #include "lock.h"
-#include "num.h"
 #include "out.h"
 #include "session.h"
 #include "spawn.h"
