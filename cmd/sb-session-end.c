@@ -3,7 +3,8 @@
  * sb-session-end: end a session and throw its unpublished changes away. Shape:
  * sink.
  *
- *   1. Take the gate exclusively: no command may run in it.
+ *   1. Take the gate exclusively: no command may run in it. Who waits for it
+ *      while another ends the session has the same success.
  *   2. End the holder, wait until its last process is gone.
  *   3. Rename the directory to a dot name: from here on the session does not
  *      exist; then remove it. A killed run's rest goes with the next end.
@@ -108,6 +109,12 @@ main(int argc, char **argv)
 			    "session %s is in use: wait for its commands to "
 			    "end, or end them",
 			    s.id);
+		/* Another end was quicker: it is ours as well. */
+		if (s.ended) {
+			if (verbose)
+				print(s.id, 0);
+			return EXIT_OK;
+		}
 		if (errno == ENOENT || errno == EINVAL)
 			no_session(argv[optind], verbose);
 		die_sys("unable to open session %s%s", argv[optind],
@@ -120,7 +127,7 @@ main(int argc, char **argv)
 		    session_trouble());
 	if (verbose)
 		bytes = size_of(s.dirfd, "upper");
-	if (session_remove(&s, true) == -1)
+	if (session_mark_ended(&s) == -1 || session_remove(&s, true) == -1)
 		die_sys(
 		    "unable to remove session %s%s", s.id, session_trouble());
 	if (verbose)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@
 enum {
 	KILL_MS = 5000,
 	ATTEMPTS = 3, /* to end the processes of a session */
+	RETRY_MS = 50,
 	ANSWER_MAX = 1 << 26
 };
 
@@ -170,16 +172,19 @@ is_ours(const struct session *s, const struct job *j)
 static int
 quiesce(struct session *s, struct job_end *e)
 {
-	for (int i = 1; i <= ATTEMPTS; i++) {
+	int err = 0;
+
+	for (int i = 1; i <= ATTEMPTS && err != ETIMEDOUT; i++) {
 		if (session_kill(s) == 0)
 			return 0;
+		err = errno;
 		e->attempts = (uint64_t)i;
 		io_drop(&s->lockfd);
-		if (errno == ETIMEDOUT)
-			break;
+		if (i < ATTEMPTS)
+			poll(NULL, 0, RETRY_MS);
 	}
-	fail(e, errno == EINVAL ? "observation_failed" : "termination_failed");
-	note(e, *session_trouble() ? session_trouble() + 2 : strerror(errno));
+	fail(e, err == ETIMEDOUT ? "termination_failed" : "observation_failed");
+	note(e, *session_trouble() ? session_trouble() + 2 : strerror(err));
 	return -1;
 }
 
@@ -266,9 +271,6 @@ keep(struct session *s, struct job *j, struct job_end *e,
 		return;
 	e->parked = true;
 	/* Should we be killed, who settles the job finds what became of it. */
-	if (j && answer->len > 0)
-		stage_file_nosync(
-		    j->dirfd, "publish", answer->data, answer->len, 0600);
 	if (j)
 		job_end_write(j, "ended", e);
 	if (park(s, answer) == 0)
@@ -352,6 +354,7 @@ job_finalise(const char *id, struct job *j, struct job_end *e, int ms)
 	struct event_span *span = NULL;
 	struct buf answer = BUF_INIT;
 	struct session s;
+	bool gone;
 	int rc = 0;
 
 	if (session_open(&s, id) == -1) {
@@ -362,7 +365,7 @@ job_finalise(const char *id, struct job *j, struct job_end *e, int ms)
 	if (!session_has(&s, "auto"))
 		goto out;
 	if (session_gate(&s, true, ms) == -1) {
-		if (errno == ENOENT || ms == 0)
+		if (errno == ENOENT || (errno == EAGAIN && ms == 0))
 			goto out;
 		fail(e, errno == ETIMEDOUT ? "timed_out" : "unavailable");
 		note(e, "its gate could not be taken");
@@ -374,9 +377,14 @@ job_finalise(const char *id, struct job *j, struct job_end *e, int ms)
 		note(e, "its jobs cannot be read");
 		rc = 0;
 	}
-	if (rc == 1)
-		span = event_begin("workspace_session.finalize");
-	if (rc == 1 && !publish_and_end(&s, e, &answer))
+	if (rc != 1)
+		goto out;
+	span = event_begin("workspace_session.finalize");
+	gone = publish_and_end(&s, e, &answer);
+	if (j && answer.len > 0)
+		stage_file_nosync(
+		    j->dirfd, "publish", answer.data, answer.len, 0600);
+	if (!gone)
 		keep(&s, j, e, &answer);
 out:
 	account(span, id, e, &answer);

@@ -20,7 +20,7 @@ bool job_session_is_automatic(const char *session);
  *
  * j is a job of it that has ended: then nothing is done while another is
  * active, and of several that ended at once one does it. What became of it is
- * filled into e, and with a refusal the answer is j's file "publish". NULL: no
+ * filled into e, and the answer of sb-publish is j's file "publish". NULL: no
  * job of it is left that could do it, and none may come; with one that is not
  * over, or ms as in lock.h not enough for the gate, nothing is done.
  *

@@ -110,27 +110,33 @@ out_err(struct buf *b, const struct page *p)
 		out_num(b, "stderr_dropped_lines", p->lost);
 }
 
-/* What sb-publish said of the session. */
+/* What sb-publish said of the session: what is published, or why not. */
 static void
-out_refusal(struct buf *b, const struct job *j)
+out_publish(struct buf *b, const struct job *j)
 {
 	struct buf text = BUF_INIT;
-	struct span all, rejection;
+	struct span all, publish, rejection;
 
-	if (io_read_file_at(j->dirfd, "publish", &text, ANSWER_BYTES) == 0) {
-		all = (struct span){ buf_str(&text), text.len };
-		if (all.n > 0 && all.p[all.n - 1] == '\n')
-			all.n--;
-		if (json_is_valid(all.p, all.n, NULL, NULL)) {
-			rejection = json_member(
-			    json_member(json_member(all, "error"), "details"),
-			    "publish_rejection");
-			if (rejection.p) {
-				out_key(b, "publish_rejection");
-				buf_add(b, rejection.p, rejection.n);
-			}
-		}
+	if (io_read_file_at(j->dirfd, "publish", &text, ANSWER_BYTES) == -1)
+		goto out;
+	all = (struct span){ buf_str(&text), text.len };
+	if (all.n > 0 && all.p[all.n - 1] == '\n')
+		all.n--;
+	if (!json_is_valid(all.p, all.n, NULL, NULL))
+		goto out;
+	publish = json_member(all, "publish");
+	rejection =
+	    json_member(json_member(json_member(all, "error"), "details"),
+		"publish_rejection");
+	if (publish.p) {
+		out_key(b, "publish");
+		buf_add(b, publish.p, publish.n);
 	}
+	if (rejection.p) {
+		out_key(b, "publish_rejection");
+		buf_add(b, rejection.p, rejection.n);
+	}
+out:
 	buf_release(&text);
 }
 
@@ -140,8 +146,8 @@ out_end(struct buf *b, const struct job *j, const struct job_end *e)
 	if (e->rejected) {
 		out_bool(b, "publish_rejected", true);
 		out_str(b, "publish_reject_class", e->reject_class);
-		out_refusal(b, j);
 	}
+	out_publish(b, j);
 	if (e->failed) {
 		out_bool(b, "finalization_failed", true);
 		out_str(b, "finalization_failure_class", e->failure_class);

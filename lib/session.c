@@ -97,6 +97,24 @@ session_count(const char *file)
 	return n;
 }
 
+/*
+ * What outlives the names in a directory for those who have it open: its mode.
+ * Nobody else sets this bit.
+ */
+int
+session_mark_ended(const struct session *s)
+{
+	return fchmod(s->dirfd, S_ISVTX | 0700);
+}
+
+static bool
+is_marked(const struct session *s)
+{
+	struct stat st;
+
+	return fstat(s->dirfd, &st) == 0 && (st.st_mode & S_ISVTX);
+}
+
 int
 session_gate(struct session *s, bool exclusive, int ms)
 {
@@ -104,16 +122,19 @@ session_gate(struct session *s, bool exclusive, int ms)
 
 	trouble[0] = '\0';
 	s->gatefd = gate_take(s->dirfd, "gate", exclusive, ms);
-	if (s->gatefd == -1) {
+	if (s->gatefd == -1 && errno != ENOENT) {
 		blame(s, "gate");
 		return -1;
 	}
 	/* Whoever had it before may have ended the session. */
-	if (path_lstat(s->workfd, s->id, &st) == -1) {
-		io_drop(&s->gatefd);
-		return -1;
+	if (s->gatefd != -1 && path_lstat(s->workfd, s->id, &st) == 0)
+		return 0;
+	if (s->gatefd == -1 || errno == ENOENT) {
+		s->ended = is_marked(s);
+		errno = ENOENT;
 	}
-	return 0;
+	io_drop(&s->gatefd);
+	return -1;
 }
 
 int

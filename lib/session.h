@@ -24,6 +24,7 @@ struct session {
 	int dirfd; /* workspace/ID */
 	int gatefd; /* the gate, or -1 */
 	int lockfd; /* the lock, after session_stop, or -1 */
+	bool ended; /* see session_gate */
 	pid_t unmounts; /* private: a process of session_kill, or 0 */
 };
 
@@ -41,8 +42,15 @@ int session_open(struct session *s, const char *id);
 /* Lets go of everything but its processes. */
 void session_close(struct session *s);
 
-/* Takes the gate, see lock.h for ms and errno. */
+/*
+ * Takes the gate, see lock.h for ms and errno. ENOENT: the session is gone, and
+ * s->ended says that while we waited somebody ended it with session_mark_ended.
+ */
 int session_gate(struct session *s, bool exclusive, int ms);
+
+/* Tells those who wait for the gate that the session ends without being
+ * published. */
+int session_mark_ended(const struct session *s);
 
 /* 1 running, 0 parked, -1 errno. */
 int session_is_running(const struct session *s);

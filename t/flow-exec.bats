@@ -513,7 +513,7 @@ load exec
 	auto=$(of workspace_session_id) first=$(of command_session_id)
 	s=$auto
 	ex -y 0 'echo b >b; read x'
-	run -98 sb-publish "$auto"
+	run -1 sb-publish "$auto"
 	echo | sb-pty-feed -y 60000 "$first" >out
 	over "$first" && [ -e "$SB_STORE/workspace/$auto" ]
 	is "$(sb-stack-version)" 1

@@ -31,13 +31,13 @@ start() {
 	is "$(ls -A "$SB_STORE/workspace")" ""
 }
 
-@test "eight ends at once: one ends it, the others say that it is gone or in use" {
+@test "eight ends at once: who waited while one ended it has its success, who came later finds none" {
 	start
 	for i in 1 2 3 4 5 6 7 8; do
 		(rc=0; sb-session-end -t 5000 "$s" 2>/dev/null || rc=$?; echo $rc) >rc.$i 3>&- &
 	done
 	wait
-	is "$(cat rc.* | grep -cx 0)" 1
+	[ "$(cat rc.* | grep -cx 0)" -ge 1 ]
 	is "$(cat rc.* | grep -cvx '[01]' || :)" 0
 }
 
