@@ -26,6 +26,10 @@
 
 static const char usage[] = "sb-job-kill [-s signal] [-t ms] job";
 
+enum {
+	STEP_MS = 5
+};
+
 static int
 parse_signal(const char *s)
 {
@@ -59,6 +63,28 @@ wait_gone(int sock, int ms)
 	return rc == 1 ? 0 : -1;
 }
 
+/*
+ * The socket of the job's process, or -1 with ENOENT when there is nothing to
+ * end. One that has just begun does not listen yet.
+ */
+static int
+reach(struct job *j, enum job_state *state, int ms)
+{
+	int sock = -1;
+
+	for (int waited = 0;; waited += STEP_MS) {
+		if (job_state(j, state) == -1)
+			die_sys("unable to look at job %s", j->id);
+		if (*state == JOB_DEAD && job_settle(j) == -1)
+			die_sys("unable to settle job %s", j->id);
+		sock = jobctl_connect(j->dirfd);
+		if (sock != -1 || (errno != ENOENT && errno != ECONNREFUSED) ||
+		    *state != JOB_RUNS || waited >= ms)
+			return sock;
+		poll(NULL, 0, STEP_MS);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -86,13 +112,10 @@ main(int argc, char **argv)
 			die(EXIT_NO, "no such job: %s", argv[optind]);
 		die_sys("unable to open job %s", argv[optind]);
 	}
-	if (job_state(&j, &state) == -1)
-		die_sys("unable to look at job %s", j.id);
-	if (state == JOB_DEAD && job_settle(&j) == -1)
-		die_sys("unable to settle job %s", j.id);
-	sock = jobctl_connect(j.dirfd);
+	sock = reach(&j, &state, (int)ms);
 	if (sock == -1) {
-		if (errno == ENOENT || errno == ECONNREFUSED)
+		if (state != JOB_RUNS &&
+		    (errno == ENOENT || errno == ECONNREFUSED))
 			return EXIT_OK; /* nothing runs */
 		die_sys("unable to reach the process of job %s", j.id);
 	}

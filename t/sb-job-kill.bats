@@ -23,3 +23,36 @@ load lib
 	sb-job-kill namespace_execution_1
 	sb-job-kill -s HUP namespace_execution_1
 }
+
+@test "a job that has just begun is waited for, and ended" {
+	need overlay userns jq
+	mkdir -p ws bin; make_store
+	s=$(sb-session-new)
+	mkfifo go
+	# shellcheck disable=SC2016 # for the script
+	printf '#!/bin/sh\nread x <%s\nexec %s "$@"\n' "$T/go" "$SB_BIN/sb-pty-run" >bin/sb-pty-run
+	chmod +x bin/sb-pty-run
+	PATH=$T/bin:$PATH sb-exec -s "$s" -y 0 'sleep 1000' >out 3>&- &
+	eventually [ -e "$SB_STORE/jobs/namespace_execution_1" ]
+	sb-job-kill -t 60000 namespace_execution_1 3>&- &
+	echo >go
+	wait $!
+	is "$(sb-pty-read namespace_execution_1 | jq -r .status)" cancelled
+	wait
+}
+
+@test "one that never begins to listen is not called ended" {
+	need overlay userns
+	mkdir -p ws bin; make_store
+	s=$(sb-session-new)
+	mkfifo go
+	printf '#!/bin/sh\nread x <%s\n' "$T/go" >bin/sb-pty-run
+	chmod +x bin/sb-pty-run
+	PATH=$T/bin:$PATH sb-exec -s "$s" -y 0 'sleep 1000' >out 2>&1 3>&- &
+	eventually [ -e "$SB_STORE/jobs/namespace_execution_1" ]
+	run -111 --separate-stderr sb-job-kill -t 50 namespace_execution_1
+	# shellcheck disable=SC2154 # bats sets it
+	has "$stderr" 'unable to reach the process'
+	echo >go
+	wait
+}
