@@ -16,6 +16,7 @@
 #include "io.h"
 #include "jobend.h"
 #include "mem.h"
+#include "num.h"
 #include "path.h"
 
 enum {
@@ -153,6 +154,26 @@ open_streams(struct launch *h, struct inside *in, struct transcript *out,
 	return 0;
 }
 
+/*
+ * Our only child, or 0: the keeper, who is known also when the joiner was
+ * killed before it could tell. Unreaped he would keep the session from ending.
+ */
+static pid_t
+only_child(int procfd)
+{
+	struct buf b = BUF_INIT;
+	uint64_t pid = 0;
+
+	if (io_read_file_at(procfd, "thread-self/children", &b, 64) == 0) {
+		buf_reserve(&b, 0);
+		b.data[strcspn(b.data, " ")] = '\0';
+		if (!num_dec(b.data, 1, INT32_MAX, &pid))
+			pid = 0;
+	}
+	buf_release(&b);
+	return (pid_t)pid;
+}
+
 /* Returns our end of the socket. */
 static int
 fork_joiner(struct launch *h, struct ladder *l, const struct inside *in)
@@ -171,9 +192,10 @@ fork_joiner(struct launch *h, struct ladder *l, const struct inside *in)
 	io_drop(&pair[1]);
 	if (joiner == -1 || fcntl(pair[0], F_SETFL, O_NONBLOCK) == -1)
 		return fail(h, "fork");
-	/* It ends by itself; the keeper is known when it has. */
+	/* It ends by itself. */
 	while (waitpid(joiner, NULL, 0) == -1 && errno == EINTR)
 		continue;
+	l->keeper = only_child(l->procfd);
 	return pair[0];
 }
 

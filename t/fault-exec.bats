@@ -119,6 +119,26 @@ auto_start() {
 	echo "# SB_SEED=$seed: $error at ${#at[@]} of $calls calls" >&3
 }
 
+# Who enters a session and leaves a keeper there says so in a few messages.
+told() {
+	rc=0
+	new_round
+	inject -d -p sb-pty-run -n "${at[$1 - 1]}" -o rec sb-exec -y 60000 cp f n >out 2>err || rc=$?
+	auto_is_whole
+}
+
+@test "a job whose parts are killed before they could tell each other of themselves ends all the same" {
+	local rc=0
+	template
+	keep_template
+	new_round
+	inject -d -p sb-pty-run -o rec sb-exec -y 60000 cp f n >out
+	eventually still
+	mapfile -t at < <(sed -n 's/ .* sendmsg$//p' rec)
+	[ ${#at[@]} -ge 4 ]
+	rounds told ${#at[@]} told
+}
+
 # ---- explicit ----
 
 # What session $s shows, once a holder that was starting has got ready.
