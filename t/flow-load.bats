@@ -24,7 +24,7 @@ state() {
 	done 2>/dev/null | sort
 	grep -cF " $T" /proc/self/mountinfo || :
 	sb-run "$s" sh -c 'ls /dev/pts; ls -d /proc/[0-9]* | wc -l' 3>&-
-	(cd "$SB_STORE" && find . -path './jobs/namespace_execution_*' -prune -o -print | sort)
+	(cd "$SB_STORE" && find . -path './jobs/namespace_execution_*' -prune -o -name observability -prune -o -print | sort)
 	find /sys/fs/cgroup -type d -name "$(printf 'sbjob-%s-%x-*' "$(stat -c %D "$SB_STORE/jobs")" \
 	    "$(stat -c %i "$SB_STORE/jobs")")" 2>/dev/null || :
 }
