@@ -38,6 +38,7 @@ enum {
 
 static struct job job;
 static int sock = -1;
+static bool begun; /* some input has arrived: the rest may be unwanted */
 
 __attribute__((noreturn)) static void
 refuse_over(void)
@@ -54,7 +55,7 @@ refuse_over(void)
 	    "command already completed: %s", job.id);
 }
 
-/* False: it ended before it heard us. */
+/* False: it ended, or closed its input, before it heard us. */
 static bool
 ask(enum jobctl_op op, const void *p, size_t n)
 {
@@ -67,7 +68,8 @@ ask(enum jobctl_op op, const void *p, size_t n)
 	}
 	if (strcmp(word, JOBCTL_OK) == 0)
 		return true;
-	if (strcmp(word, JOBCTL_OVER) == 0)
+	if (strcmp(word, JOBCTL_OVER) == 0 ||
+	    (begun && op == JOBCTL_DATA && strcmp(word, JOBCTL_NO) == 0))
 		return false;
 	if (strcmp(word, JOBCTL_STUCK) == 0)
 		answer_error(EXIT_TIMEOUT, KIND_FAILED, NULL,
@@ -97,41 +99,51 @@ is_lone_key(char *piece, size_t *n)
 	return more == 0;
 }
 
-/* At least one byte; true when it was a lone key that cancelled. */
-static bool
-feed(bool keys, bool may_be_empty)
+enum fed {
+	FED_NOTHING,
+	FED_KEY, /* a lone key, which cancels */
+	FED_SOME
+};
+
+/*
+ * Everything that comes, or as much as a command wants that ends meanwhile:
+ * the answer then says how.
+ */
+static enum fed
+feed(bool keys)
 {
 	static char piece[JOBCTL_MAX];
-	bool first = true;
-	size_t n;
+	enum fed fed = FED_NOTHING;
 
-	for (;; first = false) {
+	for (;;) {
 		/* What is there, not a full piece: somebody may type. */
 		ssize_t got = io_read_some(STDIN_FILENO, piece, sizeof piece);
+		size_t n = (size_t)got;
 
 		if (got == -1)
 			die_sys("unable to read standard input");
 		if (got == 0)
-			break;
-		n = (size_t)got;
-		if (first && !keys && is_lone_key(piece, &n)) {
+			return fed;
+		if (fed == FED_NOTHING && !keys && is_lone_key(piece, &n)) {
 			if (!ask(JOBCTL_CANCEL, piece, 1))
 				refuse_over();
-			return true;
+			return FED_KEY;
 		}
-		if (!ask(JOBCTL_DATA, piece, n))
-			refuse_over();
+		if (!ask(JOBCTL_DATA, piece, n)) {
+			if (!begun)
+				refuse_over();
+			return fed;
+		}
+		fed = FED_SOME;
+		begun = true;
 	}
-	if (first && !may_be_empty)
-		answer_error(
-		    EXIT_USAGE, KIND_INVALID, NULL, "stdin must be non-empty");
-	return false;
 }
 
 int
 main(int argc, char **argv)
 {
-	bool end = false, keys = false, cancelled = false;
+	enum fed fed = FED_NOTHING;
+	bool end = false, keys = false;
 	struct reply r = { .cursor = true, .id = true };
 	unsigned rows = 0, cols = 0;
 	char size[32];
@@ -181,10 +193,14 @@ main(int argc, char **argv)
 		refuse_over();
 	/* To change the size is enough to do. */
 	if (rows == 0 || end)
-		cancelled = feed(keys, end);
-	if (end && !cancelled && !ask(JOBCTL_EOF, NULL, 0))
+		fed = feed(keys);
+	if (fed == FED_NOTHING && rows == 0 && !end)
+		answer_error(
+		    EXIT_USAGE, KIND_INVALID, NULL, "stdin must be non-empty");
+	if (end && fed != FED_KEY && !ask(JOBCTL_EOF, NULL, 0) &&
+	    fed == FED_NOTHING)
 		refuse_over();
-	if (cancelled)
+	if (fed == FED_KEY)
 		ms = CANCEL_MS;
 	io_ready(&ready);
 	if (ms > INT32_MAX)

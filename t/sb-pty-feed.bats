@@ -40,6 +40,18 @@ start() {
 	is "$(sb-pty-read -r $job | grep -c 'line')" 100
 }
 
+@test "a command that ends while it is fed is answered with its end" {
+	start 'read x; exit 4'
+	is "$(echo q | sb-pty-feed -E -y 60000 $job | jq -c '[.status,.exit_code]')" '["error",4]'
+	# Its input is closed before its end is known.
+	for i in 2 3 4 5; do
+		sb-exec -s "$s" -P -I -y 0 head -c 3 >out 3>&-
+		is "$(yes | head -c 1000000 | sb-pty-feed -y 60000 namespace_execution_$i | jq -c '[.status,.output]')" '["ok","y\ny"]'
+	done
+	sb-exec -s "$s" -P -I -y 0 'head -c 3; exit 5' >out 3>&-
+	is "$(yes | head -c 1000000 | sb-pty-feed -y 60000 namespace_execution_6 | jq -c '[.status,.exit_code,.output]')" '["error",5,"y\ny"]'
+}
+
 @test "what is fed at once stays together, also when there is no room for all of it" {
 	start -P -I 'while [ ! -e go ]; do sleep 0.05; done; cat'
 	for i in a b c d; do
