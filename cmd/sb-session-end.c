@@ -127,9 +127,15 @@ main(int argc, char **argv)
 		    session_trouble());
 	if (verbose)
 		bytes = size_of(s.dirfd, "upper");
-	if (session_mark_ended(&s) == -1 || session_remove(&s, true) == -1)
+	if (session_mark_ended(&s, true) == -1 ||
+	    session_remove(&s, true) == -1) {
+		int err = errno;
+
+		session_mark_ended(&s, false);
+		errno = err;
 		die_sys(
 		    "unable to remove session %s%s", s.id, session_trouble());
+	}
 	if (verbose)
 		print(s.id, bytes);
 	return EXIT_OK;

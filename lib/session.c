@@ -102,9 +102,9 @@ session_count(const char *file)
  * Nobody else sets this bit.
  */
 int
-session_mark_ended(const struct session *s)
+session_mark_ended(const struct session *s, bool ends)
 {
-	return fchmod(s->dirfd, S_ISVTX | 0700);
+	return fchmod(s->dirfd, ends ? S_ISVTX | 0700 : 0700);
 }
 
 static bool

@@ -49,8 +49,8 @@ void session_close(struct session *s);
 int session_gate(struct session *s, bool exclusive, int ms);
 
 /* Tells those who wait for the gate that the session ends without being
- * published. */
-int session_mark_ended(const struct session *s);
+ * published; or that it does not after all. */
+int session_mark_ended(const struct session *s, bool ends);
 
 /* 1 running, 0 parked, -1 errno. */
 int session_is_running(const struct session *s);

@@ -48,3 +48,14 @@ start() {
 	run -1 --separate-stderr sb-session-end -v "$s"
 	is "$output" '{"error":{"kind":"operation_failed","message":"workspace session not found: '"$s"'","details":{"workspace_session_id":"'"$s"'"}}}'
 }
+
+@test "an end that fails leaves a session that nobody takes for ended" {
+	need strace
+	start
+	sb-run "$s" sh -c 'echo x >x'
+	FOLLOW='' run -111 fault_at renameat 1 EIO sb-session-end "$s"
+	has "$output" "unable to remove session $s"
+	is "$(stat -c %a "$SB_STORE/workspace/$s")" 700
+	is "$(sb-run "$s" cat x)" x
+	sb-session-end "$s"
+}
