@@ -365,10 +365,15 @@ job_finalise(const char *id, struct job *j, struct job_end *e, int ms)
 	if (!session_has(&s, "auto"))
 		goto out;
 	if (session_gate(&s, true, ms) == -1) {
+		const bool late = errno == ETIMEDOUT;
+
 		if (errno == ENOENT || (errno == EAGAIN && ms == 0))
 			goto out;
-		fail(e, errno == ETIMEDOUT ? "timed_out" : "unavailable");
-		note(e, "its gate could not be taken");
+		fail(e, late ? "timed_out" : "unavailable");
+		note(e,
+		    late ? "somebody is at work in the session: sb-sweep "
+			   "publishes it afterwards"
+			 : "the gate of the session cannot be taken");
 		goto out;
 	}
 	rc = is_ours(&s, j);
