@@ -29,7 +29,7 @@ sample() {
 	at=()
 	for ((k = 1 + RANDOM % step; k <= $1; k += step)); do at+=("$k"); done
 }
-SAMPLE=100
+SAMPLE=60
 
 nobody() { [ -z "$(sb-job-ls -r 2>/dev/null)" ]; }
 still() { [ -z "$(our_processes "$SB_STORE")" ]; }
@@ -207,7 +207,7 @@ explicit_fails() {
 }
 
 @test "sb-exec in an explicit session, ENOSPC and EIO at any call: the session stays whole" {
-	local rc=0 error SAMPLE=60
+	local rc=0 error SAMPLE=40
 	explicit_start
 	for error in ENOSPC EIO; do
 		rounds "SB_SEED=$seed: $error" ${#at[@]} explicit_fails

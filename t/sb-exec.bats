@@ -120,3 +120,14 @@ start() {
 	run -100 sb-exec -3 9 -s "$s" true
 	run -100 sb-exec -3 2 -s "$s" true
 }
+
+@test "the number of a job and the session made for it are synced before they are told" {
+	need strace
+	start
+	strace -qq -o trace -e trace=fsync,fdatasync,write sb-exec -y 0 'sleep 1000' >out 3>&-
+	is "$(grep -oE '^(fdatasync|fsync|write\(1,)' trace | tr '\n' ' ')" 'fdatasync fsync fsync fsync write(1, '
+	sb-job-kill "$(jq -r .command_session_id out)"
+	strace -qq -o trace -e trace=fsync,fdatasync,write sb-exec -s "$s" -y 0 'sleep 1000' >out 3>&-
+	is "$(grep -oE '^(fdatasync|fsync|write\(1,)' trace | tr '\n' ' ')" 'fdatasync write(1, '
+	sb-job-kill "$(jq -r .command_session_id out)"
+}
