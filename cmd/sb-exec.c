@@ -494,6 +494,7 @@ main(int argc, char **argv)
 	out_str(event_attrs(span), "finalize_policy",
 	    session_has(&session, "auto") ? POLICY_AUTOMATIC : POLICY_EXPLICIT);
 	jobenv_make(&env, &given, &meta);
+	event_where(&meta.place);
 	make_job(&cmd, &env);
 	/* The job's lock is held: nobody publishes or ends the session. */
 	io_drop(&session.gatefd);

@@ -25,7 +25,6 @@
 #define STORE_DIR "observability"
 
 enum {
-	TRACE_MAX = 256,
 	KEPT_MAX = 65536 /* bytes of lines, then they are written */
 };
 
@@ -45,8 +44,8 @@ static enum {
 	ON
 } state;
 static struct seglog log_file = { .name = LOG_NAME };
-static char trace[TRACE_MAX + 1]; /* "": none */
-static char given_parent[ID_MAX + 1]; /* from our environment; "": none */
+/* Where we were started: span only of the environment. */
+static struct event_place given;
 static char proc[24]; /* what our ids begin with */
 static uint64_t seq;
 static struct event_span *top;
@@ -119,7 +118,7 @@ is_trace(const char *s)
 {
 	const size_t n = s ? strlen(s) : 0;
 
-	if (n == 0 || n > TRACE_MAX || !utf8_is_valid(s, n))
+	if (n == 0 || n > EVENT_TRACE_MAX || !utf8_is_valid(s, n))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
@@ -147,7 +146,7 @@ make_trace(void)
 
 	if (getrandom(r, sizeof r, GRND_NONBLOCK) != (ssize_t)sizeof r)
 		r[0] = (uint64_t)getpid() << 32 ^ (uint64_t)time(NULL);
-	snprintf(trace, sizeof trace,
+	snprintf(given.trace, sizeof given.trace,
 	    "%08" PRIx64 "-%04" PRIx64 "-4%03" PRIx64 "-%04" PRIx64
 	    "-%012" PRIx64,
 	    r[0] >> 32, r[0] >> 16 & 0xffff, r[0] & 0xfff,
@@ -165,7 +164,7 @@ at_exit(int code, void *arg)
 static bool
 is_on(void)
 {
-	const char *given, *parent;
+	const char *name, *parent;
 
 	if (pid == getpid())
 		return state == ON;
@@ -178,12 +177,12 @@ is_on(void)
 	configure();
 	if (state == ON && on_exit(at_exit, NULL) != 0)
 		state = OFF;
-	given = getenv("SB_TRACE");
+	name = getenv("SB_TRACE");
 	parent = getenv("SB_SPAN");
-	if (is_trace(given)) {
-		memcpy(trace, given, strlen(given) + 1);
+	if (is_trace(name)) {
+		memcpy(given.trace, name, strlen(name) + 1);
 		if (parent && id_is_valid(parent))
-			memcpy(given_parent, parent, strlen(parent) + 1);
+			memcpy(given.span, parent, strlen(parent) + 1);
 	}
 	return state == ON;
 }
@@ -192,10 +191,14 @@ is_on(void)
 static void
 tell_children(void)
 {
-	const char *span = top ? top->id : given_parent;
+	const char *span = top ? top->id : given.span;
 
+	if (!*given.trace) {
+		unsetenv("SB_TRACE");
+		return;
+	}
 	/* Out of memory, they would begin traces of their own. */
-	if (setenv("SB_TRACE", trace, 1) == -1 ||
+	if (setenv("SB_TRACE", given.trace, 1) == -1 ||
 	    (*span ? setenv("SB_SPAN", span, 1) : unsetenv("SB_SPAN")) == -1)
 		unsetenv("SB_TRACE");
 }
@@ -217,7 +220,7 @@ begin_line(struct buf *b, const char *kind)
 	buf_addc(b, '{');
 	out_str(b, "kind", kind);
 	out_num(b, "ts", now_ns(CLOCK_REALTIME) / 1000000);
-	out_str(b, "trace", trace);
+	out_str(b, "trace", given.trace);
 }
 
 /* The line is complete but for its attributes. Empties it. */
@@ -277,15 +280,14 @@ event_begin(const char *name)
 
 	if (!is_on())
 		return NULL;
-	if (!*trace)
+	if (!*given.trace)
 		make_trace();
 	s = xcalloc(1, sizeof *s);
 	s->outer = top;
 	s->pid = pid;
 	s->name = name;
 	snprintf(s->id, sizeof s->id, "%s-%" PRIu64, proc, seq++);
-	snprintf(
-	    s->parent, sizeof s->parent, "%s", top ? top->id : given_parent);
+	snprintf(s->parent, sizeof s->parent, "%s", top ? top->id : given.span);
 	s->start = now_ns(CLOCK_MONOTONIC);
 	top = s;
 	tell_children();
@@ -363,15 +365,47 @@ event_open(void)
 }
 
 void
+event_began(struct event_span *s, uint64_t ns_ago)
+{
+	if (s)
+		s->start = now_ns(CLOCK_MONOTONIC) - ns_ago;
+}
+
+void
+event_where(struct event_place *out)
+{
+	*out = (struct event_place){ .trace = "" };
+	if (!is_on())
+		return;
+	*out = given;
+	if (top)
+		memcpy(out->span, top->id, sizeof out->span);
+}
+
+bool
+event_move(const struct event_place *p)
+{
+	if (!is_on() || top)
+		return false;
+	given = (struct event_place){ .trace = "" };
+	if (is_trace(p->trace))
+		memcpy(given.trace, p->trace, sizeof given.trace);
+	if (*given.trace && id_is_valid(p->span))
+		memcpy(given.span, p->span, sizeof given.span);
+	tell_children();
+	return true;
+}
+
+void
 event_add(const char *name, const struct buf *attrs)
 {
 	struct buf b = BUF_INIT;
 	const char *parent;
 	int err = errno;
 
-	if (!is_on() || !*trace)
+	if (!is_on() || !*given.trace)
 		return;
-	parent = top ? top->id : given_parent;
+	parent = top ? top->id : given.span;
 	begin_line(&b, "event");
 	if (*parent)
 		out_str(&b, "parent", parent);

@@ -20,14 +20,26 @@
 #ifndef SB_EVENT_H
 #define SB_EVENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "buf.h"
+#include "path.h"
 
 /* How a span ended, when not well. */
 #define EVENT_ERROR     "error"
 #define EVENT_TIMED_OUT "timed_out"
 #define EVENT_CANCELLED "cancelled"
+
+enum {
+	EVENT_TRACE_MAX = 256
+};
+
+/* A place in a trace, which can be kept for later; "": none. */
+struct event_place {
+	char trace[EVENT_TRACE_MAX + 1];
+	char span[ID_MAX + 1];
+};
 
 /* One that is open. NULL, when nothing is written, is one for all below. */
 struct event_span;
@@ -52,6 +64,18 @@ const char *event_status(int code);
 
 /* The span that was opened last and is open, or NULL. */
 struct event_span *event_open(void);
+
+/* Its beginning was so long ago. */
+void event_began(struct event_span *s, uint64_t ns_ago);
+
+/* Where what begins now belongs. */
+void event_where(struct event_place *out);
+
+/*
+ * From now on it belongs there, as if we had been started there. False, and
+ * nothing happens, when nothing is written or a span is open.
+ */
+bool event_move(const struct event_place *p);
 
 /*
  * An event, which belongs to the span that was opened last. attrs: members, or

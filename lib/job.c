@@ -152,6 +152,10 @@ meta_format(const struct job_meta *m, struct buf *b)
 	buf_addf(b, "rows %u\ncols %u\n", m->rows, m->cols);
 	buf_addf(b, "auto %d\ninput %d\n", m->automatic, m->input);
 	buf_addf(b, "keep %" PRIu64 "\nterm %s\n", m->keep, m->term);
+	if (*m->place.trace)
+		buf_addf(b, "trace %s\n", m->place.trace);
+	if (*m->place.span)
+		buf_addf(b, "span %s\n", m->place.span);
 }
 
 static int
@@ -186,6 +190,8 @@ job_meta_read(const struct job *j, struct job_meta *m)
 	    cols > 65535)
 		goto out;
 	m->limited = number_of(&b, "timeout_ms", &m->timeout_ms);
+	word_of(&b, "trace", m->place.trace, sizeof m->place.trace);
+	word_of(&b, "span", m->place.span, sizeof m->place.span);
 	m->pty = strcmp(mode, "pty") == 0;
 	m->rows = (unsigned)rows;
 	m->cols = (unsigned)cols;

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "buf.h"
+#include "event.h"
 #include "path.h"
 
 #define JOB_PREFIX "namespace_execution_"
@@ -44,6 +45,7 @@ struct job_meta {
 	bool input; /* without a terminal: stdin is fed */
 	uint64_t keep; /* bytes of output that are kept */
 	char term[TERM_MAX + 1];
+	struct event_place place; /* of its start */
 };
 
 /* How it ended: written into the file ended when the shell has, and into

@@ -399,13 +399,25 @@ out:
 	return rc;
 }
 
+/* Its process did not get to it. */
+static void
+tell_killed(const struct job_end *e)
+{
+	struct event_span *span = event_begin("namespace.exec.run_shell");
+
+	event_began(span, e->total_ns);
+	event_end(span, EVENT_CANCELLED);
+}
+
 int
 job_settle(struct job *j)
 {
 	struct leaf leaf = LEAF_INIT;
+	struct event_place here;
 	struct job_meta m;
 	struct job_end e;
 	char name[64];
+	bool killed = false;
 	int rc = -1;
 
 	/* Locked: of those who see it only one settles it. */
@@ -429,12 +441,18 @@ job_settle(struct job *j)
 		e = (struct job_end){ .status = "error",
 			.total_ns = job_now() - m.start };
 		note(&e, "the process of the job was killed");
+		killed = true;
 		if (job_end_write(j, "ended", &e) == -1)
 			goto out;
 	}
+	event_where(&here);
+	if (event_move(&m.place) && killed)
+		tell_killed(&e);
 	job_finalise(m.session, j, &e, FINALISE_MS);
 	if (e.wall_ns == 0)
 		e.wall_ns = job_now() - m.start;
+	event_flush();
+	event_move(&here);
 	rc = job_end_write(j, "status", &e) == -1 ? -1 : 1;
 out:
 	io_drop(&j->lockfd);

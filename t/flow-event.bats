@@ -33,6 +33,9 @@ tree() {
 # attrs NAME: the attributes of all that is called so, one object a line.
 attrs() { jq -c --arg n "$1" 'select(.name == $n) | .attrs' "$SB_STORE/$log"; }
 
+# Is job $1 over? Settles it, if it was left.
+over() { sb-job-ls -v 3>&- | jq -es --arg j "$1" 'any(.[]; .command_session_id == $j and .status != "running")' >/dev/null; }
+
 # Every line is as the page has it, nothing was lost, and all is of one trace.
 sound() {
 	jq -es --argjson traces "${1:-1}" '
@@ -198,6 +201,30 @@ workspace_session.finalize error
 	is "$(tree)" 'command.exec
   namespace.exec.run_shell timed_out'
 	is "$(attrs namespace.exec.run_shell)" '{"exit_code":124}'
+}
+
+@test "of a job whose process is killed, who settles it tells" {
+	start
+	sb-exec -y 0 'echo x >g; touch there; sleep 1000' >answer 3>&-
+	s=$(jq -r .workspace_session_id answer) j=$(jq -r .command_session_id answer)
+	eventually [ -e "$SB_STORE/workspace/$s/upper/there" ]
+	kill -KILL "$(job_process "$j")"
+	eventually over "$j"
+	sound
+	is "$(tree)" 'command.exec
+  namespace.exec.run_shell cancelled
+  workspace_session.create
+    lease.acquired !
+    namespace.runner.spawn_child
+      namespace.exec.mount_overlay
+  workspace_session.finalize
+    layerstack.publish
+      lease.acquired !
+      lease.released !
+    workspace_session.capture_changes
+    workspace_session.destroy
+      lease.released !'
+	is "$(attrs namespace.exec.run_shell)" '{}'
 }
 
 @test "files of a session and of head" {

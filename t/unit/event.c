@@ -349,6 +349,43 @@ test_overlap(void)
 	    "an outer span may end before an inner one");
 }
 
+static void
+moves(void)
+{
+	struct event_place here, there = { "other", "x-1" }, none = { "", "" };
+	struct event_span *s;
+
+	event_where(&here);
+	event_move(&there);
+	s = event_begin("one");
+	event_began(s, 5000000);
+	if (event_move(&here)) /* nothing, while it is open */
+		exit(1);
+	event_where(&there);
+	out_str(event_attrs(s), "span", there.span);
+	event_end(s, NULL);
+	event_move(&none);
+	event_end(event_begin("two"), NULL);
+	event_move(&here);
+	event_end(event_begin("three"), NULL);
+}
+
+static void
+test_move(void)
+{
+	char attrs[96];
+
+	ok(run(moves, NULL, "t", "p-1") == 0 && nlines == 3 &&
+		eq(0, "trace", "other") && eq(0, "parent", "x-1") &&
+		strtod(of(0, "dur_ms"), NULL) >= 5,
+	    "a span of another place, that began some time ago");
+	snprintf(attrs, sizeof attrs, "{\"span\":\"%s\"}", of(0, "span"));
+	ok(eq(0, "attrs", attrs), "a place in an open span names it");
+	ok(strlen(of(1, "trace")) == 36 && !json_member(line[1], "parent").p,
+	    "no place: a new trace");
+	ok(eq(2, "trace", "t") && eq(2, "parent", "p-1"), "and back again");
+}
+
 static char *long_text;
 
 static void
@@ -513,6 +550,7 @@ main(void)
 	test_fork();
 	test_env();
 	test_overlap();
+	test_move();
 	test_long();
 	test_many();
 	test_where();
