@@ -14,17 +14,22 @@ start() {
 }
 
 # What there is of the store: its processes, with the descriptors they have and
-# the mounts they see, our mounts, terminals and processes in the session, all
-# directories and files but results, cgroups of jobs.
+# the mounts they see that are no other test's, our mounts, terminals and
+# processes in the session, all directories and files but results, cgroups of
+# jobs.
 state() {
 	local pid
 	for pid in $(our_processes "$SB_STORE"); do
 		printf 'process %s, %s descriptors, %s mounts\n' "$(tr '\0' ' ' <"/proc/$pid/cmdline")" \
-		    "$(ls "/proc/$pid/fd" | wc -l)" "$(wc -l <"/proc/$pid/mountinfo")"
-	done 2>/dev/null | sort
+		    "$(find "/proc/$pid/fd" -type l | wc -l)" \
+		    "$(awk -v t="$T" '$5 ~ "^/(proc|dev)(/|$)" || index($5, t)' "/proc/$pid/mountinfo" | wc -l)"
+	done >processes 2>/dev/null
+	sort processes
 	grep -cF " $T" /proc/self/mountinfo || :
 	sb-run "$s" sh -c 'ls /dev/pts; ls -d /proc/[0-9]* | wc -l' 3>&-
-	(cd "$SB_STORE" && find . -path './jobs/namespace_execution_*' -prune -o -name observability -prune -o -print | sort)
+	# Events are counted and kept as they come.
+	(cd "$SB_STORE" && find . \( -path './jobs/namespace_execution_*' -o -path ./observability \) -prune -o -print 2>/dev/null) >files
+	sort files
 	find /sys/fs/cgroup -type d -name "$(printf 'sbjob-%s-%x-*' "$(stat -c %D "$SB_STORE/jobs")" \
 	    "$(stat -c %i "$SB_STORE/jobs")")" 2>/dev/null || :
 }
@@ -172,7 +177,7 @@ answers_are_right() {
 	# One was over only after the last one had removed what was too old.
 	sb-job-ls | grep . >ids
 	seq -f 'namespace_execution_%g' 490 1002 | cmp - ids
-	is "$(ls "$SB_STORE/jobs" | wc -l)" 513
+	is "$(find "$SB_STORE/jobs" -mindepth 1 -maxdepth 1 ! -name ".*" | wc -l)" 513
 	sb-pty-read namespace_execution_490 3>&- | jq -e '.output == "490"' >/dev/null
 	sb-pty-read namespace_execution_489 3>&- | jq -e '.found == false' >/dev/null
 }
