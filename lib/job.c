@@ -21,6 +21,7 @@
 
 enum {
 	META_BYTES = 4096,
+	HINT_BYTES = 1 << 20,
 	LAST_BYTES = 21 /* a number of 20 digits and a newline */
 };
 
@@ -332,18 +333,25 @@ job_state(const struct job *j, enum job_state *state)
 	return 0;
 }
 
+static bool
+is_over(int jobsfd, const char *id)
+{
+	char status[ID_MAX + 8];
+
+	snprintf(status, sizeof status, "%s/status", id);
+	return exists(jobsfd, status);
+}
+
 static int
 active_in(int jobsfd, const char *id, bool *active)
 {
 	struct job j = JOB_INIT;
-	char status[ID_MAX + 8];
 	enum job_state state;
 	int rc = 0;
 
 	*active = false;
 	/* Most are over: told without opening them. */
-	snprintf(status, sizeof status, "%s/status", id);
-	if (exists(jobsfd, status))
+	if (is_over(jobsfd, id))
 		return 0;
 	j.dirfd = path_open(jobsfd, id, O_RDONLY | O_DIRECTORY, 0);
 	if (j.dirfd == -1)
@@ -373,11 +381,88 @@ is_of_session(int jobsfd, const char *id, const char *session)
 	return rc;
 }
 
+/*
+ * The file .active: a number, and the ids of the jobs up to it that may not be
+ * over. What is over stays so, so that an old one is as true as the newest; one
+ * that is damaged or missing says nothing.
+ */
+static const char hint[] = ".active";
+
+static uint64_t
+read_hint(int jobsfd, struct names *ids)
+{
+	struct buf b = BUF_INIT;
+	char *at, *lf;
+	uint64_t last = 0, n;
+
+	if (io_read_file_at(jobsfd, hint, &b, HINT_BYTES) == -1)
+		goto out;
+	for (at = b.data; at && (lf = strchr(at, '\n')) != NULL; at = lf + 1) {
+		*lf = '\0';
+		if (at == b.data && !num_dec(at, 1, UINT64_MAX, &last))
+			goto out;
+		if (at == b.data)
+			continue;
+		if (!number(at, &n))
+			break;
+		names_add(ids, at);
+	}
+	/* All of it, to the last LF. */
+	if (!at || at != b.data + b.len)
+		last = 0;
+out:
+	buf_release(&b);
+	names_sort(ids);
+	return last;
+}
+
+/* Under the lock of .last, which makes this name ours too. */
+static int
+write_hint(int jobsfd, uint64_t last, const struct names *ids)
+{
+	static const char next[] = ".active.new";
+	struct buf b = BUF_INIT;
+	int fd = openat(jobsfd, next,
+	    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int rc;
+
+	buf_addf(&b, "%" PRIu64 "\n", last);
+	for (size_t i = 0; i < ids->n; i++)
+		buf_addf(&b, "%s\n", ids->name[i]);
+	rc = fd == -1 ? -1 : io_write_all(fd, b.data, b.len);
+	io_drop(&fd);
+	if (rc == 0)
+		rc = renameat(jobsfd, next, jobsfd, hint);
+	buf_release(&b);
+	return rc;
+}
+
+/* All jobs, and those of them that may not be over. */
+static int
+list_open(int jobsfd, struct names *all, struct names *may)
+{
+	struct names ids = NAMES_INIT;
+	uint64_t last, n;
+
+	/* The file first: who is made meanwhile has a higher number. */
+	last = read_hint(jobsfd, &ids);
+	if (list_in(jobsfd, all) == -1) {
+		names_release(&ids);
+		return -1;
+	}
+	for (size_t i = 0; i < all->n; i++)
+		if ((number(all->name[i], &n) && n > last) ||
+		    names_has(&ids, all->name[i]))
+			names_add(may, all->name[i]);
+	names_release(&ids);
+	return 0;
+}
+
 int
 job_active(const char *session, const char *except, struct names *out)
 {
-	struct names all = NAMES_INIT;
-	int fd = job_open_all(), rc = list_in(fd, &all);
+	struct names every = NAMES_INIT, all = NAMES_INIT;
+	int fd = job_open_all(), rc = list_open(fd, &every, &all);
 
 	for (size_t i = 0; i < all.n && rc == 0; i++) {
 		const char *id = all.name[i];
@@ -394,6 +479,7 @@ job_active(const char *session, const char *except, struct names *out)
 		if (rc == 0 && active)
 			names_add(out, id);
 	}
+	names_release(&every);
 	names_release(&all);
 	io_drop(&fd);
 	return rc;
@@ -402,15 +488,13 @@ job_active(const char *session, const char *except, struct names *out)
 int
 job_is_pending(const char *session)
 {
-	struct names all = NAMES_INIT;
-	char status[ID_MAX + 8];
-	int fd = job_open_all(), rc = list_in(fd, &all), pending = 0;
+	struct names every = NAMES_INIT, all = NAMES_INIT;
+	int fd = job_open_all(), rc = list_open(fd, &every, &all), pending = 0;
 
-	for (size_t i = 0; i < all.n && rc == 0 && pending == 0; i++) {
-		snprintf(status, sizeof status, "%s/status", all.name[i]);
-		if (!exists(fd, status))
+	for (size_t i = 0; i < all.n && rc == 0 && pending == 0; i++)
+		if (!is_over(fd, all.name[i]))
 			pending = is_of_session(fd, all.name[i], session);
-	}
+	names_release(&every);
 	names_release(&all);
 	io_drop(&fd);
 	return rc == -1 ? -1 : pending;
@@ -459,40 +543,44 @@ job_refuse_active(const char *session)
 
 /* ---- making one ---- */
 
-/* Under the lock of .last: what is over and too old goes. */
+/*
+ * Under the lock of .last: what is over and too old goes. pending: of the
+ * jobs that may not be over, those that are not.
+ */
 static int
-make_room(int jobsfd, const struct names *all, uint64_t max_active)
+make_room(int jobsfd, const struct names *all, const struct names *may,
+    uint64_t max_active, struct names *pending)
 {
 	uint64_t nactive = 0;
-	size_t over = 0, seen = 0;
-	bool *is_over = calloc(all->n > 0 ? all->n : 1, sizeof *is_over);
-	int rc = 0;
+	size_t over;
 
-	if (!is_over)
-		die(EXIT_SYS, "out of memory");
-	for (size_t i = 0; i < all->n && rc == 0; i++) {
-		char status[ID_MAX + 8];
-		bool active = false;
+	for (size_t i = 0; i < may->n; i++) {
+		bool active;
 
-		snprintf(status, sizeof status, "%s/status", all->name[i]);
-		is_over[i] = exists(jobsfd, status);
-		over += is_over[i];
-		if (!is_over[i])
-			rc = active_in(jobsfd, all->name[i], &active);
-		nactive += active;
-	}
-	if (rc == 0 && nactive >= max_active) {
-		errno = EBUSY;
-		rc = -1;
-	}
-	for (size_t i = 0; i < all->n && rc == 0; i++) {
-		if (!is_over[i] || over - seen <= JOBS_KEPT)
+		if (is_over(jobsfd, may->name[i]))
 			continue;
-		seen++;
-		rc = path_rm_tree(jobsfd, all->name[i]);
+		if (active_in(jobsfd, may->name[i], &active) == -1)
+			return -1;
+		nactive += active;
+		names_add(pending, may->name[i]);
 	}
-	free(is_over);
-	return rc;
+	if (nactive >= max_active) {
+		errno = EBUSY;
+		return -1;
+	}
+	names_sort(pending);
+	over = all->n - pending->n;
+	for (size_t i = 0; i < all->n && over > JOBS_KEPT; i++) {
+		const char *id = all->name[i];
+
+		if (names_has(pending, id))
+			continue;
+		over--;
+		/* A crash may have taken its end away. */
+		if (is_over(jobsfd, id) && path_rm_tree(jobsfd, id) == -1)
+			return -1;
+	}
+	return 0;
 }
 
 /* The number after the highest that was ever given, noted. */
@@ -578,23 +666,28 @@ int
 job_new(struct job *j, const struct job_meta *meta, const struct buf *cmd,
     const struct buf *env, uint64_t max_active)
 {
-	struct names all = NAMES_INIT;
+	struct names all = NAMES_INIT, may = NAMES_INIT, pending = NAMES_INIT;
 	uint64_t n;
 	int last, err, rc = -1;
 
 	*j = (struct job)JOB_INIT;
 	j->jobsfd = job_open_all();
 	last = lock_take(j->jobsfd, ".last", true, JOB_LOCK_MS);
-	if (last == -1 || list_in(j->jobsfd, &all) == -1 ||
-	    make_room(j->jobsfd, &all, max_active) == -1 ||
+	if (last == -1 || list_open(j->jobsfd, &all, &may) == -1 ||
+	    make_room(j->jobsfd, &all, &may, max_active, &pending) == -1 ||
 	    next_number(last, &all, &n) == -1)
 		goto out;
 	snprintf(j->id, sizeof j->id, JOB_PREFIX "%" PRIu64, n);
-	rc = build(j, meta, cmd, env);
+	/* It is named before it is there. */
+	names_add(&pending, j->id);
+	if (write_hint(j->jobsfd, n, &pending) == 0)
+		rc = build(j, meta, cmd, env);
 out:
 	err = errno;
 	io_drop(&last);
 	names_release(&all);
+	names_release(&may);
+	names_release(&pending);
 	if (rc == -1)
 		job_close(j);
 	errno = err;

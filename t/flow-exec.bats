@@ -435,6 +435,35 @@ load exec
 	is "$(of status)" ok
 }
 
+@test "active commands are known also when the note of them is old, damaged, empty or lost" {
+	start
+	echo 'runtime.command.max_active 2' >"$SB_STORE/conf"
+	local note=$SB_STORE/jobs/.active first
+	ex -y 0 'sleep 1000'
+	first=$job
+	cp "$note" old
+	ex true
+	cp "$note" older
+	ex -y 0 'sleep 1000'
+	cp "$note" newest
+	printf '9\nnamespace_execution_' >short
+	printf '9\n\n' >damaged
+	printf 'x\nnamespace_execution_1\n' >number
+	printf '9\n\0' >nul
+	: >empty
+	for n in newest old older short damaged number nul empty lost; do
+		rm -f "$note"
+		[ $n = lost ] || cp $n "$note"
+		run -98 --separate-stderr sb-session-end "$s"
+		has "$output" '"active_command_session_ids":["'"$first"'","'"$job"'"]'
+		run -98 --separate-stderr sb-exec -s "$s" true
+		has "$output" server_busy
+	done
+	sb-job-kill "$first"
+	ex true
+	is "$(of status) $(sb-job-ls -r | tr '\n' ' ')" 'ok namespace_execution_3  '
+}
+
 @test "numbers are never given twice, also when jobs are removed or the counter is lost" {
 	start
 	ex true; ex true
