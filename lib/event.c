@@ -385,8 +385,10 @@ event_where(struct event_place *out)
 bool
 event_move(const struct event_place *p)
 {
-	if (!is_on() || top)
+	if (!is_on())
 		return false;
+	if (top)
+		return strcmp(given.trace, p->trace) == 0;
 	given = (struct event_place){ .trace = "" };
 	if (is_trace(p->trace))
 		memcpy(given.trace, p->trace, sizeof given.trace);

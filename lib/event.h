@@ -72,8 +72,9 @@ void event_began(struct event_span *s, uint64_t ns_ago);
 void event_where(struct event_place *out);
 
 /*
- * From now on it belongs there, as if we had been started there. False, and
- * nothing happens, when nothing is written or a span is open.
+ * From now on it belongs there, as if we had been started there. While a span
+ * is open nothing happens: false, unless that is in this trace. False also when
+ * nothing is written.
  */
 bool event_move(const struct event_place *p);
 

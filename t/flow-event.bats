@@ -227,6 +227,20 @@ workspace_session.finalize error
 	is "$(attrs namespace.exec.run_shell)" '{}'
 }
 
+@test "so does sb-exec, of the job for which it waits" {
+	start
+	s=$(sb-session-new)
+	anew
+	sb-exec -s "$s" -y 60000 'touch there; sleep 1000' >answer 3>&- &
+	pid=$!
+	eventually [ -e "$SB_STORE/workspace/$s/upper/there" ]
+	kill -KILL "$(job_process namespace_execution_1)"
+	wait "$pid" || :
+	sound
+	is "$(tree)" 'command.exec
+  namespace.exec.run_shell cancelled'
+}
+
 @test "files of a session and of head" {
 	start
 	s=$(sb-session-new)

@@ -359,7 +359,8 @@ moves(void)
 	event_move(&there);
 	s = event_begin("one");
 	event_began(s, 5000000);
-	if (event_move(&here)) /* nothing, while it is open */
+	/* Nothing, while it is open. */
+	if (event_move(&here) || !event_move(&there))
 		exit(1);
 	event_where(&there);
 	out_str(event_attrs(s), "span", there.span);
