@@ -21,10 +21,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,26 +49,21 @@
 #include "num.h"
 #include "out.h"
 #include "pty.h"
+#include "running.h"
 #include "transcript.h"
 
 static const char usage[] = "sb-pty-run [-3 fd] [-l fd] job";
 
 static struct job job = JOB_INIT;
 static struct job_meta meta;
-static struct transcript out = TRANSCRIPT_INIT, err = TRANSCRIPT_INIT;
-static struct ladder ladder = LADDER_INIT;
-static struct jobserve server;
+static struct running run = RUNNING_INIT;
 static struct event_span *span;
 static int sock = -1; /* to the keeper; -1: it is gone */
-static int pipefd = -1; /* without a terminal: what is fed goes here */
 static int sigfd = -1, ready = -1;
 static int finalfd = -1; /* tells how the session was finalised */
 static bool final_ready;
 static long time_limit; /* clock_ms(), or 0 */
 static uint64_t real_offset; /* CLOCK_REALTIME - CLOCK_MONOTONIC, ns */
-
-static struct fate fate; /* of the command */
-static bool over; /* the result is written */
 
 /* Since the start of the job; does not jump with the clock. */
 static uint64_t
@@ -77,99 +72,6 @@ since_start(void)
 	uint64_t now = clock_ns() + real_offset;
 
 	return now > meta.start ? now - meta.start : 0;
-}
-
-/* What is fed goes here. */
-static int
-input(void)
-{
-	return meta.pty ? out.fd : pipefd;
-}
-
-/* ---- what is asked ---- */
-
-static const char *
-cancel(const char *key)
-{
-	if (fate.ended && ladder_count(&ladder) == 0)
-		return JOBCTL_OVER;
-	fate_because(&fate, FATE_CANCEL);
-	if (*key == '\0')
-		ladder_climb(&ladder, RUNG_TERM);
-	else
-		ladder_type(&ladder, meta.pty ? out.fd : -1, *key);
-	return JOBCTL_OK;
-}
-
-static const char *
-end_input(void)
-{
-	if (!meta.pty) {
-		io_drop(&pipefd);
-		return JOBCTL_OK;
-	}
-	if (pty_end_input(out.fd, server.in_line) == -1)
-		return errno == EAGAIN ? JOBCTL_STUCK : JOBCTL_NO;
-	server.in_line = false;
-	return JOBCTL_OK;
-}
-
-static const char *
-resize(const char *text)
-{
-	unsigned rows, cols;
-
-	if (!meta.pty || out.fd == -1 ||
-	    sscanf(text, "%u %u", &rows, &cols) != 2 || rows < 1 || cols < 1 ||
-	    rows > PTY_SIZE_MAX || cols > PTY_SIZE_MAX ||
-	    pty_resize(out.fd, rows, cols) == -1)
-		return JOBCTL_NO;
-	transcript_resize(&out, rows, cols);
-	return JOBCTL_OK;
-}
-
-static const char *
-send_signal(const char *text)
-{
-	uint64_t sig;
-
-	if (!num_dec(text, 1, (uint64_t)SIGRTMAX, &sig))
-		return JOBCTL_NO;
-	ladder_signal(&ladder, (int)sig);
-	return JOBCTL_OK;
-}
-
-static const char *
-show(void)
-{
-	transcript_show(&out);
-	transcript_show(&err);
-	if (over)
-		background_write(job.dirfd, ladder.procfd, ladder.keeper);
-	return JOBCTL_OK;
-}
-
-static const char *
-handle(enum jobctl_op op, const char *p, size_t n)
-{
-	(void)n;
-	switch (op) {
-	case JOBCTL_CANCEL:
-		return cancel(p);
-	case JOBCTL_SIGNAL:
-		return send_signal(p);
-	case JOBCTL_LIVE:
-		return show();
-	case JOBCTL_DATA:
-		return fate.ended   ? JOBCTL_OVER
-		    : input() == -1 ? JOBCTL_NO
-				    : NULL;
-	case JOBCTL_EOF:
-		return fate.ended ? JOBCTL_OVER : end_input();
-	case JOBCTL_SIZE:
-		return fate.ended ? JOBCTL_OVER : resize(p);
-	}
-	return JOBCTL_NO;
 }
 
 /* ---- waiting ---- */
@@ -186,15 +88,15 @@ from_inside(void)
 	if (n != (ssize_t)sizeof m) {
 		/* The keeper is gone, and who it made with it. */
 		io_drop(&sock);
-		ladder_reap(&ladder);
+		ladder_reap(&run.ladder);
 		return;
 	}
 	switch (m.what) {
 	case INSIDE_TERMINAL:
-		out.fd = fd;
+		run.out.fd = fd;
 		break;
 	case INSIDE_KEEPER:
-		ladder.keeper = m.value;
+		run.ladder.keeper = m.value;
 		break;
 	case INSIDE_STARTED:
 		if (meta.limited && meta.timeout_ms < LONG_MAX / 2)
@@ -203,14 +105,14 @@ from_inside(void)
 			io_drop(&ready);
 		break;
 	case INSIDE_ENDED:
-		fate.status = m.value;
-		fate.ended = true;
+		run.fate.status = m.value;
+		run.fate.ended = true;
 		break;
 	case INSIDE_FAILED:
-		fate.failed = true;
+		run.fate.failed = true;
 		m.text[sizeof m.text - 1] = '\0';
-		snprintf(fate.trouble, sizeof fate.trouble, "unable to %s: %s",
-		    m.text, strerror(m.value));
+		snprintf(run.fate.trouble, sizeof run.fate.trouble,
+		    "unable to %s: %s", m.text, strerror(m.value));
 		break;
 	default:
 		break;
@@ -224,79 +126,62 @@ take_signal(void)
 
 	if (read(sigfd, &info, sizeof info) != (ssize_t)sizeof info)
 		return;
-	fate_because(&fate, FATE_CANCEL);
-	ladder_climb(&ladder, RUNG_TERM);
+	running_cancel(&run);
 }
 
 static void
 check_limit(void)
 {
-	if (over || time_limit == 0 || clock_ms() < time_limit)
+	if (run.over || time_limit == 0 || clock_ms() < time_limit)
 		return;
 	time_limit = 0;
-	if (fate.ended || fate.reason != FATE_OWN)
+	if (run.fate.ended || run.fate.reason != FATE_OWN)
 		return;
-	fate_because(&fate, FATE_TIME);
-	ladder_climb(&ladder, RUNG_TERM);
+	fate_because(&run.fate, FATE_TIME);
+	ladder_climb(&run.ladder, RUNG_TERM);
 }
 
 static void
 wait_once(void)
 {
 	struct pollfd p[6 + JOBSERVE_POLLS];
-	bool feeding = jobserve_due(&server) != 0;
-	bool broken = feeding && input() == -1;
-	const long due[] = { over ? 0 : time_limit, ladder.due,
-		jobserve_due(&server) };
+	bool feeding = jobserve_due(&run.server) != 0;
+	bool broken = feeding && running_input(&run) == -1;
+	const long due[] = { run.over ? 0 : time_limit, run.ladder.due,
+		jobserve_due(&run.server) };
 	size_t n;
 
 	p[0] = (struct pollfd){ .fd = sock, .events = POLLIN };
-	p[1] = (struct pollfd){ .fd = out.fd, .events = POLLIN };
-	p[2] = (struct pollfd){ .fd = err.fd, .events = POLLIN };
+	p[1] = (struct pollfd){ .fd = run.out.fd, .events = POLLIN };
+	p[2] = (struct pollfd){ .fd = run.err.fd, .events = POLLIN };
 	p[3] = (struct pollfd){ .fd = sigfd, .events = POLLIN };
 	p[4] = (struct pollfd){ .fd = finalfd, .events = POLLIN };
-	p[5] =
-	    (struct pollfd){ .fd = feeding ? input() : -1, .events = POLLOUT };
-	n = jobserve_poll(&server, p + 6);
+	p[5] = (struct pollfd){ .fd = feeding ? running_input(&run) : -1,
+		.events = POLLOUT };
+	n = jobserve_poll(&run.server, p + 6);
 	if (poll(p, 6 + n, broken ? 0 : clock_left(due, 3)) == -1) {
 		if (errno == EINTR)
 			return;
 		die_sys("unable to wait");
 	}
 	if (p[1].revents)
-		transcript_pump(&out);
+		transcript_pump(&run.out);
 	if (p[2].revents)
-		transcript_pump(&err);
+		transcript_pump(&run.err);
 	if (p[3].revents)
 		take_signal();
 	if (p[5].revents || broken)
-		jobserve_feed(
-		    &server, input(), fate.ended ? JOBCTL_OVER : JOBCTL_NO);
-	jobserve_handle(&server, p + 6, n);
+		running_feed(&run);
+	jobserve_handle(&run.server, p + 6, n);
 	if (p[0].revents)
 		from_inside();
 	final_ready = p[4].revents != 0;
 	check_limit();
-	ladder_on_time(&ladder);
-	jobserve_on_time(&server);
+	ladder_on_time(&run.ladder);
+	jobserve_on_time(&run.server);
 }
 
 /* ---- the end ---- */
-
-static void
-set_end(struct job_end *e)
-{
-	const int lost = out.err != 0 ? out.err : err.err;
-
-	*e = (struct job_end){ .total_ns = since_start(),
-		.background = ladder_count(&ladder) };
-	fate_tell(&fate, e);
-	if (!*e->note)
-		snprintf(e->note, sizeof e->note, "%s", ladder.trouble);
-	if (!*e->note && lost != 0)
-		snprintf(e->note, sizeof e->note,
-		    "unable to keep all output: %s", strerror(lost));
-}
 
 /* Written at once: nobody waits for the lock that the end of the job frees. */
 static void
@@ -352,49 +237,52 @@ finalise(struct job_end *e)
 static void
 finish(void)
 {
-	struct job_end e;
+	struct job_end e = { .total_ns = since_start() };
 
-	transcript_drain(&out);
-	transcript_drain(&err);
-	fate.ended = true;
-	transcript_end(&out);
-	transcript_end(&err);
-	set_end(&e);
+	transcript_drain(&run.out);
+	transcript_drain(&run.err);
+	run.fate.ended = true;
+	transcript_end(&run.out);
+	transcript_end(&run.err);
+	running_tell(&run, &e);
 	if (job_end_write(&job, "ended", &e) == -1)
 		die_sys("unable to write jobs/%s/ended", job.id);
 	account(&e);
-	jobserve_drop_all(&server);
+	jobserve_drop_all(&run.server);
 	finalise(&e);
 	e.wall_ns = since_start();
 	if (job_end_write(&job, "status", &e) == -1)
 		die_sys("unable to write jobs/%s/status", job.id);
 	if (e.background > 0)
-		background_write(job.dirfd, ladder.procfd, ladder.keeper);
+		background_write(
+		    job.dirfd, run.ladder.procfd, run.ladder.keeper);
 	io_drop(&job.lockfd);
 	io_drop(&ready);
-	over = true;
+	run.over = true;
 }
 
 /* Until the shell has ended, in whatever way. */
 static void
-run(void)
+run_command(void)
 {
-	while (!fate.ended && !fate.failed && sock != -1)
+	while (!run.fate.ended && !run.fate.failed && sock != -1)
 		wait_once();
-	if (!fate.ended && !fate.failed && ladder.rung < RUNG_KILL) {
-		fate.status = SIGKILL;
-		ladder_lost(&ladder, meta.start);
+	if (!run.fate.ended && !run.fate.failed &&
+	    run.ladder.rung < RUNG_KILL) {
+		run.fate.status = SIGKILL;
+		ladder_lost(&run.ladder, meta.start);
 	}
-	if (fate.failed || fate.reason != FATE_OWN) {
+	if (run.fate.failed || run.fate.reason != FATE_OWN) {
 		/* A cancel ends all of the tree, also if the shell went at
 		 * the first sign. */
-		while (sock != -1 && ladder.rung != RUNG_GROUND &&
-		    ladder.rung != RUNG_KILL && ladder_count(&ladder) > 0) {
-			fate.ended = true;
-			ladder_climb(&ladder, RUNG_TERM);
+		while (sock != -1 && run.ladder.rung != RUNG_GROUND &&
+		    run.ladder.rung != RUNG_KILL &&
+		    ladder_count(&run.ladder) > 0) {
+			run.fate.ended = true;
+			ladder_climb(&run.ladder, RUNG_TERM);
 			wait_once();
 		}
-		ladder_climb(&ladder, RUNG_KILL);
+		ladder_climb(&run.ladder, RUNG_KILL);
 	}
 	finish();
 }
@@ -406,14 +294,14 @@ stay(void)
 	job_sync(&job);
 	while (sock != -1)
 		wait_once();
-	ladder_reap(&ladder);
-	transcript_drain(&out);
-	transcript_drain(&err);
-	transcript_end(&out);
-	transcript_end(&err);
+	ladder_reap(&run.ladder);
+	transcript_drain(&run.out);
+	transcript_drain(&run.err);
+	transcript_end(&run.out);
+	transcript_end(&run.err);
 	background_remove(job.dirfd);
 	unlinkat(job.dirfd, "in", 0);
-	leaf_remove(&ladder.leaf);
+	leaf_remove(&run.ladder.leaf);
 }
 
 /* What goes wrong before the command runs is the job's result. */
@@ -423,16 +311,16 @@ at_exit(void)
 	struct job_end e = { .status = "error" };
 	struct buf b = BUF_INIT;
 
-	if (over || job.dirfd == -1 || job.lockfd == -1)
+	if (run.over || job.dirfd == -1 || job.lockfd == -1)
 		return;
 	if (io_read_file_at(job.dirfd, "messages", &b, sizeof e.note) == 0)
 		snprintf(e.note, sizeof e.note, "%.*s",
 		    (int)strcspn(buf_str(&b), "\n"), buf_str(&b));
 	buf_release(&b);
 	e.total_ns = e.wall_ns = since_start();
-	if (ladder.keeper != 0)
-		kill(ladder.keeper, SIGKILL);
-	ladder_reap(&ladder);
+	if (run.ladder.keeper != 0)
+		kill(run.ladder.keeper, SIGKILL);
+	ladder_reap(&run.ladder);
 	account(&e);
 	if (job_end_write(&job, "ended", &e) == 0) {
 		job_finalise(meta.session, &job, &e, FINALISE_MS);
@@ -460,7 +348,7 @@ open_job(const char *id, int lock)
 int
 main(int argc, char **argv)
 {
-	struct launch how = { .job = &job, .meta = &meta };
+	const char *failed;
 	uint64_t fd;
 	int opt, lock = -1;
 
@@ -482,19 +370,20 @@ main(int argc, char **argv)
 		die_sys("unable to use the descriptors given");
 	open_job(argv[optind], lock);
 	span = event_begin("namespace.exec.run_shell");
+	run.job = &job;
+	run.meta = &meta;
 	real_offset = job_now() - clock_ns();
 	if (atexit(at_exit) != 0)
 		die(EXIT_SYS, "out of memory");
 	if (detach(job.dirfd, "messages") == -1)
 		die_sys("unable to detach");
 	sigfd = detach_signals();
-	if (sigfd == -1 || jobserve_open(&server, job.dirfd, handle) == -1)
+	if (sigfd == -1 || running_listen(&run) == -1)
 		die_sys("unable to listen in jobs/%s", job.id);
-	sock = launch(&how, &ladder, &out, &err);
+	sock = launch(&run, &failed);
 	if (sock == -1)
-		die_sys("unable to %s", how.failed);
-	pipefd = how.infd;
-	run();
+		die_sys("unable to %s", failed);
+	run_command();
 	stay();
 	return EXIT_OK;
 }

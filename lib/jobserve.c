@@ -16,9 +16,9 @@ enum {
 };
 
 int
-jobserve_open(struct jobserve *s, int dirfd, jobserve_fn *fn)
+jobserve_open(struct jobserve *s, int dirfd, jobserve_fn *fn, void *arg)
 {
-	*s = (struct jobserve){ .fn = fn };
+	*s = (struct jobserve){ .fn = fn, .arg = arg };
 	s->listenfd = jobctl_listen(dirfd);
 	return s->listenfd == -1 ? -1 : 0;
 }
@@ -88,7 +88,7 @@ take(struct jobserve *s)
 static void
 handle(struct jobserve *s, struct jobserve_client *c, const char *p, size_t n)
 {
-	const char *word = s->fn((enum jobctl_op) * p, p + 1, n - 1);
+	const char *word = s->fn((enum jobctl_op)p[0], p + 1, s->arg);
 
 	if (word) {
 		answer(s, c, word);

@@ -22,12 +22,13 @@ enum {
 
 /*
  * Answers a question: one of the words of jobctl.h, or for JOBCTL_DATA NULL,
- * when the bytes are to be fed. p is followed by NUL.
+ * when the bytes are to be fed. p is the argument, followed by NUL.
  */
-typedef const char *jobserve_fn(enum jobctl_op op, const char *p, size_t n);
+typedef const char *jobserve_fn(enum jobctl_op op, const char *p, void *arg);
 
 struct jobserve {
 	jobserve_fn *fn;
+	void *arg;
 	int listenfd;
 	bool in_line; /* what was fed last was no newline */
 	/* private */
@@ -43,7 +44,7 @@ struct jobserve {
 };
 
 /* Listens in directory dirfd. */
-int jobserve_open(struct jobserve *s, int dirfd, jobserve_fn *fn);
+int jobserve_open(struct jobserve *s, int dirfd, jobserve_fn *fn, void *arg);
 
 /* Fills in JOBSERVE_POLLS at most, and returns how many. */
 size_t jobserve_poll(const struct jobserve *s, struct pollfd *p);

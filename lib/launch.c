@@ -18,9 +18,18 @@
 #include "mem.h"
 #include "num.h"
 #include "path.h"
+#include "session.h"
 
 enum {
 	WORDS_BYTES = 1 << 24
+};
+
+struct launch {
+	struct running *r;
+	const struct job *job;
+	const struct job_meta *meta;
+	struct session session;
+	const char *failed; /* what could not be done */
 };
 
 static int
@@ -132,8 +141,9 @@ make_pipes(struct launch *h, struct inside *in, struct transcript *out,
 	    make_pipe(&out->fd, &in->out, true) == -1 ||
 	    make_pipe(&err->fd, &in->err, true) == -1)
 		return -1;
-	return in->in == -1 && m->input ? make_pipe(&h->infd, &in->in, false)
-					: 0;
+	return in->in == -1 && m->input
+	    ? make_pipe(&h->r->pipefd, &in->in, false)
+	    : 0;
 }
 
 static int
@@ -200,20 +210,21 @@ fork_joiner(struct launch *h, struct ladder *l, const struct inside *in)
 }
 
 int
-launch(struct launch *h, struct ladder *l, struct transcript *out,
-    struct transcript *err)
+launch(struct running *r, const char **failed)
 {
+	struct launch h = { .r = r, .job = r->job, .meta = r->meta };
 	struct inside in = { .in = -1, .out = -1, .err = -1, .usersfd = -1 };
 	int sock = -1;
 
-	h->infd = -1;
-	if (open_session(h, l, &in) == 0 && read_words(h, &in) == 0 &&
-	    open_streams(h, &in, out, err) == 0) {
-		in.pty = h->meta->pty;
-		in.rows = h->meta->rows;
-		in.cols = h->meta->cols;
-		sock = fork_joiner(h, l, &in);
+	if (open_session(&h, &r->ladder, &in) == 0 &&
+	    read_words(&h, &in) == 0 &&
+	    open_streams(&h, &in, &r->out, &r->err) == 0) {
+		in.pty = h.meta->pty;
+		in.rows = h.meta->rows;
+		in.cols = h.meta->cols;
+		sock = fork_joiner(&h, &r->ladder, &in);
 	}
+	*failed = h.failed;
 	io_drop(&in.in);
 	io_drop(&in.out);
 	io_drop(&in.err);

@@ -6,27 +6,14 @@
 #ifndef SB_LAUNCH_H
 #define SB_LAUNCH_H
 
-#include "job.h"
-#include "ladder.h"
-#include "session.h"
-#include "transcript.h"
-
-struct launch {
-	const struct job *job; /* borrowed */
-	const struct job_meta *meta;
-	struct session session;
-	/* Of a command without a terminal; with one, inside.h tells. */
-	int infd; /* what is fed goes here, or -1 */
-	const char *failed; /* what could not be done */
-};
+#include "running.h"
 
 /*
- * Opens the session, makes the files of out, and, without a terminal, of err;
- * starts the joiner of inside.h and waits for its end. l is filled in, but for
- * the keeper. The file env is gone after this. Returns the socket with the
- * messages of inside.h, not blocking; -1 with errno and failed.
+ * Opens the session, makes the files for the output; starts the joiner of
+ * inside.h and waits for its end. Fills in r but for what inside.h tells. The
+ * file env is gone after this. Returns the socket with the messages of
+ * inside.h, not blocking; -1 with errno, and what could not be done.
  */
-int launch(struct launch *h, struct ladder *l, struct transcript *out,
-    struct transcript *err);
+int launch(struct running *r, const char **failed);
 
 #endif
