@@ -348,6 +348,16 @@ account(struct event_span *span, const char *id, const struct job_end *e,
 	event_end(span, e->rejected || e->failed ? EVENT_ERROR : NULL);
 }
 
+/* Somebody who was killed wrote down what he had not done. */
+static void
+forget_outcome(struct job_end *e)
+{
+	if (e->rejected || e->failed)
+		*e->note = '\0';
+	e->rejected = e->failed = e->parked = false;
+	e->attempts = 0;
+}
+
 int
 job_finalise(const char *id, struct job *j, struct job_end *e, int ms)
 {
@@ -358,7 +368,10 @@ job_finalise(const char *id, struct job *j, struct job_end *e, int ms)
 	int rc = 0;
 
 	if (session_open(&s, id) == -1) {
-		if (errno != ENOENT)
+		/* Whatever was written down, it is not kept. */
+		if (errno == ENOENT)
+			forget_outcome(e);
+		else
 			fail(e, "observation_failed");
 		return 0;
 	}
@@ -367,6 +380,8 @@ job_finalise(const char *id, struct job *j, struct job_end *e, int ms)
 	if (session_gate(&s, true, ms) == -1) {
 		const bool late = errno == ETIMEDOUT;
 
+		if (errno == ENOENT)
+			forget_outcome(e);
 		if (errno == ENOENT || (errno == EAGAIN && ms == 0))
 			goto out;
 		fail(e, late ? "timed_out" : "unavailable");
@@ -384,6 +399,7 @@ job_finalise(const char *id, struct job *j, struct job_end *e, int ms)
 	}
 	if (rc != 1)
 		goto out;
+	forget_outcome(e);
 	span = event_begin("workspace_session.finalize");
 	gone = publish_and_end(&s, e, &answer);
 	if (j && answer.len > 0)

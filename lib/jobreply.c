@@ -112,7 +112,7 @@ out_err(struct buf *b, const struct page *p)
 
 /* What sb-publish said of the session: what is published, or why not. */
 static void
-out_publish(struct buf *b, const struct job *j)
+out_publish(struct buf *b, const struct job *j, const struct job_end *e)
 {
 	struct buf text = BUF_INIT;
 	struct span all, publish, rejection;
@@ -132,7 +132,7 @@ out_publish(struct buf *b, const struct job *j)
 		out_key(b, "publish");
 		buf_add(b, publish.p, publish.n);
 	}
-	if (rejection.p) {
+	if (rejection.p && e->rejected) {
 		out_key(b, "publish_rejection");
 		buf_add(b, rejection.p, rejection.n);
 	}
@@ -147,7 +147,7 @@ out_end(struct buf *b, const struct job *j, const struct job_end *e)
 		out_bool(b, "publish_rejected", true);
 		out_str(b, "publish_reject_class", e->reject_class);
 	}
-	out_publish(b, j);
+	out_publish(b, j, e);
 	if (e->failed) {
 		out_bool(b, "finalization_failed", true);
 		out_str(b, "finalization_failure_class", e->failure_class);

@@ -537,6 +537,24 @@ end_together() {
 	is "$(sb-stack-version)" 2
 }
 
+@test "what a killed process had written of an end that it did not finish is forgotten" {
+	start
+	pausing sb-publish
+	PATH=$T/pause:$PATH begin 'echo a >a'
+	echo | sb-pty-feed -y 0 "$job" 3>&- >out
+	eventually [ -s in ]
+	# As if a refusal had been written down, and then nothing done.
+	printf 'publish_reject_class source_conflict\nparked 1\nnote refused\n' >>"$SB_STORE/jobs/$job/ended"
+	kill -KILL $(job_process "$job")
+	echo >go
+	settled() { sb-job-ls >out; over "$job"; }
+	eventually settled
+	gone "$a"
+	is "$(shows a)" a
+	answer=$(sb-pty-read "$job")
+	is "$(of '|[.status,.exit_code,.publish_rejected,.conflicted,.message]' | tr -d ' \n')" '["ok",0,null,null,null]'
+}
+
 # ---- refused ----
 
 @test "a refused session is explicit from then on: every operation of a session works on it" {
