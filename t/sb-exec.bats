@@ -85,7 +85,7 @@ start() {
 	done
 	quiet() { [ "$(sb-job-ls -r)" = "" ]; }
 	eventually quiet
-	is "$(find "$SB_STORE/jobs" -mindepth 1 -maxdepth 1 ! -name 'namespace_execution_*' -printf %f)" .last
+	is "$(find "$SB_STORE/jobs" -mindepth 1 -maxdepth 1 ! -name 'namespace_execution_*' ! -name .active -printf %f)" .last
 }
 
 @test "a job that cannot be started is an error with a reason" {
