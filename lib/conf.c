@@ -2,7 +2,6 @@
 #include "conf.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,118 +9,93 @@
 #include "mem.h"
 #include "num.h"
 
-static const struct conf_key known[CONF_KEYS] = {
-	[CONF_IGNORED_CHANGES] = {
-		.name = "runtime.layerstack.ignored_changes",
-		.words = "publish discard",
-		.fallback = "publish",
-	},
-	[CONF_PUBLISH_GIT] = {
-		.name = "runtime.publish.git",
-		.words = "keep conflict",
-		.fallback = "keep",
-	},
-	[CONF_READ_LINES] = {
-		.name = "runtime.file.read_lines_default",
-		.min = 1,
-		.max = INT32_MAX,
-		.fallback = "2000",
-	},
-	[CONF_MAX_OUTPUT] = {
-		.name = "runtime.file.max_output_bytes",
-		.min = 1,
-		.max = INT32_MAX,
-		.fallback = "262144",
-	},
-	[CONF_MAX_EDIT] = {
-		.name = "runtime.file.max_edit_bytes",
-		.min = 1,
-		.max = INT32_MAX,
-		.fallback = "4194304",
-	},
-	[CONF_MAX_LIST] = {
-		.name = "runtime.file.max_list_entries",
-		.min = 1,
-		.max = INT32_MAX,
-		.fallback = "2000",
-	},
-	[CONF_MAX_ACTIVE] = {
-		.name = "runtime.command.max_active",
-		.min = 1,
-		.max = 1024,
-		.fallback = "32",
-	},
-	[CONF_TRANSCRIPT] = {
-		.name = "runtime.namespace_execution."
-			"max_transcript_window_bytes",
-		.min = 1,
-		.max = INT64_MAX / 4,
-		.fallback = "1048576",
-	},
-	[CONF_EVENTS] = {
-		.name = "observability.enabled",
-		.words = "true false",
-		.fallback = "true",
-	},
-	[CONF_EVENTS_DISK] = {
-		.name = "observability.max_disk_bytes",
-		.min = 1048576,
-		.max = 16777216,
-		.fallback = "4194304",
-	},
-	[CONF_EVENTS_LINE] = {
-		.name = "observability.max_line_bytes",
-		.min = 1,
-		.max = 16384,
-		.fallback = "16384",
-	},
-	[CONF_MAX_PARKED] = {
-		.name = "runtime.workspace.max_parked",
-		.min = 1,
-		.max = 100000,
-		.fallback = "100",
-	},
-};
-
 static const char blanks[] = " \t";
 
 static bool
-is_one_of(const char *words, const char *value)
+is_several(const struct conf_key *k)
 {
-	const size_t len = strlen(value);
-
-	for (;;) {
-		size_t n = strcspn(words, " ");
-
-		if (n == len && memcmp(words, value, n) == 0)
-			return true;
-		if (words[n] == '\0')
-			return false;
-		words += n + 1;
-	}
+	return k->flags & CONF_LIST || confkey_is_map(k);
 }
 
-/* False, and says in why what is wrong with the value. */
-static bool
-check_value(const struct conf_key *k, const char *value, struct buf *why)
+static void
+add_item(struct conf *c, const struct conf_key *k, const char *name,
+    const char *value)
 {
-	uint64_t n;
+	if (c->nitems == c->cap)
+		c->item = xgrow(c->item, &c->cap, sizeof *c->item);
+	c->item[c->nitems++] =
+	    (struct conf_item){ .key = k, .name = name, .value = value };
+}
 
-	if (*value == '\0') {
-		buf_adds(why, "no value");
-		return false;
+static unsigned
+hex(char c)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *at = c ? strchr(digits, c) : NULL;
+
+	return at ? (unsigned)(at - digits) : 16;
+}
+
+/*
+ * The text in quotes that s is, in its own place, as conf_add_line writes it.
+ * NULL: it is none.
+ */
+static char *
+unquote(char *s)
+{
+	char *to = s;
+
+	for (char *p = s + 1; *p; p++) {
+		if (*p == '"') {
+			*to = '\0';
+			return p[1] == '\0' ? s : NULL;
+		}
+		if (*p != '\\') {
+			*to++ = *p;
+			continue;
+		}
+		p++;
+		if (*p == '\\' || *p == '"') {
+			*to++ = *p;
+		} else if (*p == 'x' && hex(p[1]) < 16 && hex(p[2]) < 16) {
+			*to = (char)(hex(p[1]) << 4 | hex(p[2]));
+			if (*to++ == '\0')
+				return NULL;
+			p += 2;
+		} else {
+			return NULL;
+		}
 	}
-	if (k->words) {
-		if (is_one_of(k->words, value))
-			return true;
-		buf_addf(why, "%s is none of: %s", value, k->words);
-		return false;
+	return NULL;
+}
+
+void
+conf_add_line(struct buf *b, const char *name, const char *value)
+{
+	const size_t n = strlen(value);
+	bool plain = n > 0 && !strchr(blanks, value[0]) && value[0] != '"' &&
+	    !strchr(blanks, value[n - 1]);
+
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)value[i] < 0x20 || value[i] == 0x7f)
+			plain = false;
+	buf_addf(b, "%s ", name);
+	if (plain) {
+		buf_addf(b, "%s\n", value);
+		return;
 	}
-	if (num_dec(value, k->min, k->max, &n))
-		return true;
-	buf_addf(why, "%s is no number from %" PRIu64 " to %" PRIu64, value,
-	    k->min, k->max);
-	return false;
+	buf_addc(b, '"');
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)value[i];
+
+		if (c < 0x20 || c == 0x7f)
+			buf_addf(b, "\\x%02x", c);
+		else if (c == '"' || c == '\\')
+			buf_addf(b, "\\%c", c);
+		else
+			buf_addc(b, (char)c);
+	}
+	buf_adds(b, "\"\n");
 }
 
 static void
@@ -132,18 +106,68 @@ trim_end(char *s, size_t n)
 	s[n] = '\0';
 }
 
+/* Has the map a value for this name already? */
+static bool
+has_item(const struct conf *c, const struct conf_key *k, const char *name)
+{
+	for (size_t i = 0; i < c->nitems; i++)
+		if (c->item[i].key == k && strcmp(c->item[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* Always false. Messages are made only here: reading must stay cheap. */
+static bool
+refuse(struct buf *why, size_t line, const char *name, const char *what)
+{
+	buf_addf(why, CONF_NAME ": line %zu: %s%s%s", line, name,
+	    *name ? ": " : "", what);
+	return false;
+}
+
+/* Takes a value for row k, in which item (n bytes) is in the star's place. */
+static const char *
+take(struct conf *c, bool *seen, const struct conf_key *k, char *item, size_t n,
+    const char *value)
+{
+	char after;
+	bool twice;
+
+	if (is_several(k) && c->nitems == CONF_ITEMS_MAX)
+		return "more lines of lists and maps than the 4096 that there "
+		       "may be";
+	if (item) {
+		after = item[n];
+		item[n] = '\0';
+		twice = has_item(c, k, item);
+		if (twice)
+			item[n] = after;
+	} else {
+		twice = seen[k - conf_keys] && !(k->flags & CONF_LIST);
+	}
+	if (twice)
+		return "given twice";
+	seen[k - conf_keys] = true;
+	if (is_several(k))
+		add_item(c, k, item ? item : "", value);
+	else
+		c->value[k->which] = value;
+	return NULL;
+}
+
 /* One line, of n bytes, followed by a NUL; changed. */
 static bool
-parse_line(const struct conf_key *key, size_t nkeys, char *line, size_t n,
-    char **value, struct buf *why)
+parse_line(struct conf *c, bool *seen, char *text, size_t n, size_t line,
+    struct buf *why)
 {
-	char *name = line + strspn(line, blanks), *v;
-	size_t i = 0;
+	char *name = text + strspn(text, blanks), *v;
+	struct buf what = BUF_INIT;
+	const struct conf_key *k;
+	const char *item, *bad;
+	size_t len;
 
-	if (strlen(line) != n) {
-		buf_adds(why, "a NUL byte");
-		return false;
-	}
+	if (strlen(text) != n)
+		return refuse(why, line, "", "a NUL byte");
 	if (*name == '\0' || *name == '#')
 		return true;
 	trim_end(name, strlen(name));
@@ -151,33 +175,83 @@ parse_line(const struct conf_key *key, size_t nkeys, char *line, size_t n,
 	if (*v != '\0')
 		*v++ = '\0';
 	v += strspn(v, blanks);
-	buf_addf(why, "%s: ", name);
-	while (i < nkeys && strcmp(key[i].name, name) != 0)
-		i++;
-	if (i == nkeys) {
-		buf_adds(why, "no such key");
+	k = confkey_find(name, &item, &len);
+	if (!k)
+		return refuse(why, line, name, "no such key");
+	if (*v == '\0')
+		return refuse(why, line, name, "no value");
+	if (*v == '"') {
+		v = unquote(v);
+		if (!v)
+			return refuse(why, line, name, "no text in quotes");
+	}
+	if (!confkey_check(k, v, &what)) {
+		refuse(why, line, name, buf_str(&what));
+		buf_release(&what);
 		return false;
 	}
-	if (value[i]) {
-		buf_adds(why, "given twice");
-		return false;
+	bad = take(c, seen, k, item ? name + (item - name) : NULL, len, v);
+	return bad ? refuse(why, line, name, bad) : true;
+}
+
+/* Is anything of this list or map, or of what it belongs to, in the first n? */
+static bool
+is_given(const struct conf *c, size_t n, const struct conf_key *k)
+{
+	size_t len = strcspn(k->name, "*");
+
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(c->item[i].key->name, k->name, len) == 0)
+			return true;
+	return false;
+}
+
+static void
+add_fallback_items(struct conf *c, const struct conf_key *k)
+{
+	for (const char *p = k->fallback; *p; p += strlen(p) + 1) {
+		const char *name = "";
+
+		if (confkey_is_map(k)) {
+			name = p;
+			p += strlen(p) + 1;
+		}
+		add_item(c, k, name, p);
 	}
-	if (!check_value(&key[i], v, why))
-		return false;
-	value[i] = xstrdup(v);
-	return true;
+}
+
+static void
+add_fallbacks(struct conf *c)
+{
+	const size_t given = c->nitems;
+
+	for (size_t i = 0; i < conf_nkeys; i++) {
+		const struct conf_key *k = &conf_keys[i];
+
+		if (k->which == CONF_NONE || !k->fallback)
+			continue;
+		if (is_several(k)) {
+			if (!is_given(c, given, k))
+				add_fallback_items(c, k);
+		} else if (!c->value[k->which]) {
+			c->value[k->which] = k->fallback;
+		}
+	}
 }
 
 bool
-conf_parse(const struct conf_key *key, size_t nkeys, const char *text, size_t n,
-    char **value, struct buf *why)
+conf_parse(const char *text, size_t n, struct conf *c, struct buf *why)
 {
-	char *copy = xmalloc(n + 1), *p = copy, *end = copy + n;
-	char **found = xcalloc(nkeys > 0 ? nkeys : 1, sizeof *found);
+	bool *seen = xcalloc(conf_nkeys, sizeof *seen);
+	char *p, *end;
 	bool good = true;
 
+	memset(c, 0, sizeof *c);
+	c->text = xmalloc(n + 1);
 	if (n > 0)
-		memcpy(copy, text, n);
+		memcpy(c->text, text, n);
+	p = c->text;
+	end = p + n;
 	*end = '\0';
 	for (size_t line = 1; good && p < end; line++) {
 		char *lf = memchr(p, '\n', (size_t)(end - p));
@@ -185,23 +259,16 @@ conf_parse(const struct conf_key *key, size_t nkeys, const char *text, size_t n,
 		if (!lf)
 			lf = end;
 		*lf = '\0';
-		buf_cut(why, 0);
-		buf_addf(why, CONF_NAME ": line %zu: ", line);
-		good = parse_line(key, nkeys, p, (size_t)(lf - p), found, why);
+		good = parse_line(c, seen, p, (size_t)(lf - p), line, why);
 		p = lf + 1;
 	}
-	for (size_t i = 0; i < nkeys; i++) {
-		if (!good)
-			free(found[i]);
-		else
-			value[i] =
-			    found[i] ? found[i] : xstrdup(key[i].fallback);
+	free(seen);
+	if (!good) {
+		conf_release(c);
+		return false;
 	}
-	if (good)
-		buf_cut(why, 0);
-	free(found);
-	free(copy);
-	return good;
+	add_fallbacks(c);
+	return true;
 }
 
 int
@@ -219,8 +286,7 @@ conf_read(int storefd, struct conf *c, struct buf *why)
 		}
 		goto out;
 	}
-	if (!conf_parse(
-		known, CONF_KEYS, buf_str(&text), text.len, c->value, why)) {
+	if (!conf_parse(buf_str(&text), text.len, c, why)) {
 		errno = EINVAL;
 		goto out;
 	}
@@ -235,17 +301,16 @@ conf_default(struct conf *c)
 {
 	struct buf why = BUF_INIT;
 
-	conf_parse(known, CONF_KEYS, "", 0, c->value, &why);
+	conf_parse("", 0, c, &why);
 	buf_release(&why);
 }
 
 void
 conf_release(struct conf *c)
 {
-	for (size_t i = 0; i < CONF_KEYS; i++) {
-		free(c->value[i]);
-		c->value[i] = NULL;
-	}
+	free(c->text);
+	free(c->item);
+	memset(c, 0, sizeof *c);
 }
 
 const char *
@@ -257,7 +322,7 @@ conf_word(const struct conf *c, enum conf_which which)
 bool
 conf_is(const struct conf *c, enum conf_which which, const char *word)
 {
-	return strcmp(c->value[which], word) == 0;
+	return c->value[which] && strcmp(c->value[which], word) == 0;
 }
 
 uint64_t
@@ -266,6 +331,29 @@ conf_number(const struct conf *c, enum conf_which which)
 	uint64_t n = 0;
 
 	/* It was one when it was read. */
-	num_dec(c->value[which], 0, UINT64_MAX, &n);
+	if (c->value[which])
+		num_dec(c->value[which], 0, UINT64_MAX, &n);
 	return n;
+}
+
+uint64_t
+conf_billionths(const struct conf *c, enum conf_which which)
+{
+	uint64_t n = 0;
+
+	if (c->value[which])
+		confkey_decimal(c->value[which], &n);
+	return n;
+}
+
+const struct conf_item *
+conf_next(const struct conf *c, enum conf_which which, size_t *at)
+{
+	while (*at < c->nitems) {
+		const struct conf_item *it = &c->item[(*at)++];
+
+		if (it->key->which == which)
+			return it;
+	}
+	return NULL;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Settings of a store, in $SB_STORE/conf: lines "key value", blanks between
- * and around them ignored, as are empty lines and those that begin with '#'.
- * Keys that no table knows are errors. The file belongs to people and to
- * other programs; here it is only read.
+ * The configuration as commands read it, see sb-conf(5): $SB_STORE/conf with
+ * lines "key value", blanks between and around them ignored, as are empty
+ * lines and those that begin with '#'. A key that lib/confkeys does not know is
+ * an error. The file belongs to people and to sb-conf(1); here it is only read.
  */
 #ifndef SB_CONF_H
 #define SB_CONF_H
@@ -13,40 +13,28 @@
 #include <stdint.h>
 
 #include "buf.h"
+#include "confkeys.h"
 
 #define CONF_NAME "conf"
 
 enum {
-	CONF_BYTES_MAX = 1048576
+	CONF_BYTES_MAX = 1048576,
+	CONF_ITEMS_MAX = 4096 /* lines of lists and maps */
 };
 
-/* A key: its value is one of words, or where that is NULL a number. */
-struct conf_key {
-	const char *name;
-	const char *words; /* separated by one blank */
-	uint64_t min, max; /* of a number */
-	const char *fallback; /* where the file does not say */
-};
-
-/* What this program knows, in the order of the table in conf.c. */
-enum conf_which {
-	CONF_IGNORED_CHANGES, /* runtime.layerstack.ignored_changes */
-	CONF_PUBLISH_GIT, /* runtime.publish.git */
-	CONF_READ_LINES, /* runtime.file.read_lines_default */
-	CONF_MAX_OUTPUT, /* runtime.file.max_output_bytes */
-	CONF_MAX_EDIT, /* runtime.file.max_edit_bytes */
-	CONF_MAX_LIST, /* runtime.file.max_list_entries */
-	CONF_MAX_ACTIVE, /* runtime.command.max_active */
-	CONF_TRANSCRIPT, /* …namespace_execution.max_transcript_window_bytes */
-	CONF_EVENTS, /* observability.enabled */
-	CONF_EVENTS_DISK, /* observability.max_disk_bytes */
-	CONF_EVENTS_LINE, /* observability.max_line_bytes */
-	CONF_MAX_PARKED, /* runtime.workspace.max_parked */
-	CONF_KEYS
+/* A line of a list or of a map; where it stands "*" in the key is name. */
+struct conf_item {
+	const struct conf_key *key;
+	const char *name; /* "" in a list */
+	const char *value;
 };
 
 struct conf {
-	char *value[CONF_KEYS];
+	const char *value[CONF_KEYS]; /* NULL: none, or a list or map */
+	struct conf_item *item; /* in the order of the file */
+	size_t nitems;
+	size_t cap;
+	char *text; /* private, as all of it */
 };
 
 /*
@@ -61,19 +49,27 @@ void conf_release(struct conf *c);
 /* All at its default, for who goes on after conf_read failed. */
 void conf_default(struct conf *c);
 
-/* The value of a key of words. Borrowed. */
+/* The work of conf_read on n bytes. False: nothing to free, why is set. */
+bool conf_parse(const char *text, size_t n, struct conf *c, struct buf *why);
+
+/* The value of a key; NULL when it has none. Borrowed. */
 const char *conf_word(const struct conf *c, enum conf_which which);
 bool conf_is(const struct conf *c, enum conf_which which, const char *word);
 
-/* The value of a key of numbers. */
+/* The value of a key of numbers; 0 when it has none. */
 uint64_t conf_number(const struct conf *c, enum conf_which which);
 
+/* The value of a key of decimals, in billionths (nanoseconds of seconds). */
+uint64_t conf_billionths(const struct conf *c, enum conf_which which);
+
 /*
- * The work of conf_read, for any table: fills value (nkeys elements), each
- * the caller's to free, from text; the text of a number is one that num_dec
- * takes. False: value is untouched, why is filled.
+ * The items of a list or a map one after the other, from *at, 0 at first. NULL
+ * behind the last. Borrowed.
  */
-bool conf_parse(const struct conf_key *key, size_t nkeys, const char *text,
-    size_t n, char **value, struct buf *why);
+const struct conf_item *conf_next(
+    const struct conf *c, enum conf_which which, size_t *at);
+
+/* Appends the line "name value", in quotes where the value needs them. */
+void conf_add_line(struct buf *b, const char *name, const char *value);
 
 #endif
