@@ -27,7 +27,8 @@ HARDEN = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong \
 	-fstack-clash-protection -fPIE
 LDHARDEN = -pie -Wl,-z,relro,-z,now
 # Archives, so that a command starts without resolving a large library.
-LIBS = -l:libbsd.a -l:libmd.a -l:libcrypto.a -l:libz.a -l:libvterm.a
+LIBS = -l:libbsd.a -l:libmd.a -l:libcrypto.a -l:libz.a -l:libvterm.a \
+	-l:libyaml.a
 
 ifdef SAN
 B = build-san
