@@ -415,12 +415,14 @@ test_long(void)
 		counts(SEGLOG_TRUNCATED, 1) && counts(SEGLOG_OVERSIZED, 0),
 	    "of a line that is too long the attributes are left out");
 	memset(long_text, 'x', 16500);
-	long_text[16384 -
+	/* Room for more digits of a duration than the line before had. */
+	long_text[16384 - 8 -
 	    (line[0].n + 1 - strlen(of(0, "attrs")) +
 		strlen("{\"text\":\"\"}"))] = '\0';
 	run(too_long, NULL, "t", NULL);
-	ok(nlines == 2 && line[0].n == 16383 && !counts(SEGLOG_TRUNCATED, 1),
-	    "the longest line that is written whole");
+	ok(nlines == 2 && line[0].n > 16383 - 16 && line[0].n <= 16383 &&
+		!counts(SEGLOG_TRUNCATED, 1),
+	    "a line that is just not too long is written whole");
 	run(too_long, "observability.max_line_bytes 8\n", "t", NULL);
 	ok(nlines == 0 && counts(SEGLOG_OVERSIZED, 2) &&
 		counts(SEGLOG_TRUNCATED, 0),
