@@ -12,6 +12,7 @@
 enum {
 	BLOCK = SPOOL_BLOCK,
 	RECORD = 8,
+	HOLE_ALIGN = 65536, /* no file system here has larger blocks */
 	WINDOW = 65536 /* bytes read at once */
 };
 
@@ -69,18 +70,25 @@ write_records(struct rawrows_log *l, off_t block)
 	return n == -1 ? -1 : 0;
 }
 
-/* Gives back the records between the first of the gap and that behind it. */
+/*
+ * Gives back the records between the first of the gap and that behind it. The
+ * log's gap grows by a few of them at a time, less than a block of the file
+ * system, of which a part keeps its place: so begins earlier, where there is a
+ * hole already.
+ */
 static void
 trim(struct rawrows_log *l, const struct gap *gap)
 {
-	off_t from = gap->from / BLOCK + 1;
+	off_t hole = place(gap->from / BLOCK + 1);
+	off_t done = place(l->past / BLOCK);
 
 	if (gap->to <= l->past || gap->to == gap->from)
 		return;
-	if (l->past / BLOCK > from)
-		from = l->past / BLOCK;
-	if (gap->to / BLOCK > from)
-		spool_punch(l->fd, place(from), place(gap->to / BLOCK));
+	done -= done % HOLE_ALIGN;
+	if (done > hole)
+		hole = done;
+	if (place(gap->to / BLOCK) > hole)
+		spool_punch(l->fd, hole, place(gap->to / BLOCK));
 	l->past = gap->to;
 }
 
