@@ -36,6 +36,14 @@ still() { [ -z "$(our_processes "$SB_STORE")" ]; }
 leaves() {
 	find /sys/fs/cgroup -name "sbjob-$(printf '%s-%x' "$(stat -c %D "$SB_STORE/jobs")" "$(stat -c %i "$SB_STORE/jobs")")-*" 2>/dev/null
 }
+# What is known of jobs that do not end.
+stuck() {
+	sb-job-ls -rv 2>&1
+	tail "$SB_STORE"/jobs/*/messages "$SB_STORE"/jobs/*/ended 2>&1
+	our_processes "$SB_STORE" | while read -r p; do
+		echo "$p $(tr '\0' ' ' <"/proc/$p/cmdline") $(cat "/proc/$p/wchan")"
+	done
+}
 # The shell that calls it was started with another store than this round's.
 swept() {
 	sb-sweep >swept 2>>said || return
@@ -50,7 +58,8 @@ answered() { # the answer says that all is well
 auto_is_whole() {
 	local kept n v
 	: >said
-	eventually nobody && eventually swept || return
+	eventually nobody || fail "$(stuck)" || return
+	eventually swept || return
 	# A session is kept only if somebody said so; nothing of it is lost.
 	for kept in $(sb-session-ls); do
 		cat out err said | grep -qF "$kept" || fail "session $kept is kept, and nobody said so" || return
@@ -155,7 +164,8 @@ shown() {
 
 explicit_is_whole() {
 	: >said
-	eventually nobody && eventually swept || return
+	eventually nobody || fail "$(stuck)" || return
+	eventually swept || return
 	is "$(sb-session-ls)" "$s" && is "$(shown f)" mine || return
 	if answered || sb-job-ls -v | jq -e 'select(.exit_code == 0)' >ok; then
 		is "$(shown n)" mine || return
