@@ -46,28 +46,73 @@ rawrows_make(struct rawrows_log *l, int dirfd)
 	return l->fd == -1 ? -1 : 0;
 }
 
+/* A record that waits to be written. */
+struct waiting {
+	off_t block;
+	char at[RECORD];
+};
+
 static void
-add_record(struct rawrows_log *l)
+add_record(struct rawrows_log *l, off_t block)
 {
 	uint64_t at = l->lf | (l->start ? RAW_AT_START : 0);
+	struct waiting w = { .block = block };
 
 	for (int i = 0; i < RECORD; i++)
-		buf_addc(&l->at, (char)(at >> 8 * i & 0xff));
+		w.at[i] = (char)(at >> 8 * i & 0xff);
+	buf_add(&l->at, &w, sizeof w);
 }
 
+/*
+ * Neighbours with one write. What cannot be written waits: without it what is
+ * in the log would not be found.
+ */
 static int
-write_records(struct rawrows_log *l, off_t block)
+write_records(struct rawrows_log *l)
 {
-	ssize_t n = 0;
+	struct buf run = BUF_INIT;
+	struct waiting w, first;
+	size_t at = 0, end;
+	int rc = 0;
 
-	if (l->at.len > 0)
-		n = pwrite(l->fd, l->at.data, l->at.len, place(block));
-	if (n >= 0 && (size_t)n < l->at.len) {
-		errno = ENOSPC;
-		n = -1;
+	while (at < l->at.len && rc == 0) {
+		memcpy(&first, l->at.data + at, sizeof first);
+		buf_cut(&run, 0);
+		for (end = at; end < l->at.len; end += sizeof w) {
+			memcpy(&w, l->at.data + end, sizeof w);
+			if (w.block != first.block + (off_t)(run.len / RECORD))
+				break;
+			buf_add(&run, w.at, RECORD);
+		}
+		if (pwrite(l->fd, run.data, run.len, place(first.block)) !=
+		    (ssize_t)run.len)
+			rc = -1;
+		else
+			at = end;
 	}
-	buf_cut(&l->at, 0);
-	return n == -1 ? -1 : 0;
+	buf_release(&run);
+	if (at > 0) {
+		memmove(l->at.data, l->at.data + at, l->at.len - at);
+		buf_cut(&l->at, l->at.len - at);
+	}
+	return rc;
+}
+
+/* Of what waits, nobody needs what lies in the gap. */
+static void
+forget_gap(struct rawrows_log *l, const struct gap *gap)
+{
+	struct waiting w;
+	size_t kept = 0;
+
+	for (size_t at = 0; at < l->at.len; at += sizeof w) {
+		memcpy(&w, l->at.data + at, sizeof w);
+		if (w.block * BLOCK >= gap->from && w.block < gap->to / BLOCK)
+			continue;
+		memmove(l->at.data + kept, &w, sizeof w);
+		kept += sizeof w;
+	}
+	buf_cut(&l->at, kept);
 }
 
 /*
@@ -104,27 +149,36 @@ int
 rawrows_add(
     struct rawrows_log *l, const struct spool *s, const char *p, size_t n)
 {
-	off_t first = (l->len + BLOCK - 1) / BLOCK;
 	size_t k;
 
 	if (n == 0)
-		return 0;
+		return write_records(l);
 	if (s->full) {
 		count(l, p, n);
-		add_record(l);
-		return write_records(l, s->gap.from / BLOCK + 1);
+		forget_gap(l, &s->gap);
+		add_record(l, s->gap.from / BLOCK + 1);
+		return write_records(l);
 	}
 	for (; n > 0; p += k, n -= k) {
 		if (l->len % BLOCK == 0)
-			add_record(l);
+			add_record(l, l->len / BLOCK);
 		k = BLOCK - (size_t)(l->len % BLOCK);
 		if (k > n)
 			k = n;
 		count(l, p, k);
 	}
-	if (write_records(l, first) == -1)
+	if (s->gap.to > s->gap.from)
+		forget_gap(l, &s->gap);
+	/* The last of it could not be written. */
+	if (s->gap.to > s->gap.from && l->len == s->gap.to) {
+		if (s->cut)
+			add_record(l, s->gap.from / BLOCK + 1);
+		add_record(l, s->gap.to / BLOCK);
+	}
+	if (write_records(l) == -1)
 		return -1;
-	trim(l, &s->gap);
+	if (!s->cut)
+		trim(l, &s->gap);
 	return 0;
 }
 
@@ -150,15 +204,15 @@ record(const struct rawrows *r, off_t block, uint64_t *lf, bool *start)
 	return n == RECORD;
 }
 
-/* Counts LF from there to the end. */
+/* Counts LF of the log from there to end. */
 static int
-count_rest(struct rawrows *r, off_t at, uint64_t lf, bool start)
+count_in(
+    const struct rawrows *r, off_t at, off_t end, uint64_t *lf, bool *start)
 {
 	static char piece[WINDOW];
 
-	while (at < r->len) {
-		size_t want =
-		    r->len - at < WINDOW ? (size_t)(r->len - at) : WINDOW;
+	while (at < end) {
+		size_t want = end - at < WINDOW ? (size_t)(end - at) : WINDOW;
 		ssize_t n = pread(r->log, piece, want, at);
 
 		if (n == -1 && errno == EINTR)
@@ -167,13 +221,17 @@ count_rest(struct rawrows *r, off_t at, uint64_t lf, bool start)
 			return -1;
 		if (n == 0)
 			break;
-		lf += count_lf(piece, (size_t)n);
-		start = piece[n - 1] == '\n';
+		*lf += count_lf(piece, (size_t)n);
+		*start = piece[n - 1] == '\n';
 		at += n;
 	}
-	r->final = lf;
-	r->count = lf + !start;
 	return 0;
+}
+
+static off_t
+later(off_t a, off_t b)
+{
+	return a > b ? a : b;
 }
 
 /* A record that has to be there. */
@@ -187,37 +245,74 @@ need(const struct rawrows *r, off_t block, uint64_t *lf, bool *start)
 	return rc == 1 ? 0 : -1;
 }
 
+/*
+ * Rows before the gap: its first block may be that of its end, with another
+ * record; so from the block before.
+ */
+static int
+measure_head(struct rawrows *r)
+{
+	const off_t block = r->gap.from / BLOCK;
+	bool start = true;
+
+	r->head = 0;
+	if (block > 0 && need(r, block - 1, &r->head, &start) == -1)
+		return -1;
+	return count_in(r, block > 0 ? (block - 1) * BLOCK : 0, r->gap.from,
+	    &r->head, &start);
+}
+
+/* What comes before the end of the gap; unknown where the index was lost too:
+ * then it is one row that has gone. */
+static int
+measure_gap(const struct rawrows *r, off_t block, uint64_t *lf, bool *start)
+{
+	int rc = record(r, block, lf, start);
+
+	if (rc == 0 || (rc == 1 && *lf < r->head)) {
+		*lf = r->head;
+		*start = false;
+	}
+	return rc == -1 ? -1 : 0;
+}
+
 static int
 measure(struct rawrows *r)
 {
-	const bool cut = r->gap.to > r->len;
+	const bool has_gap = r->gap.to > r->gap.from;
+	const bool cut = has_gap && r->gap.to > r->len;
 	struct stat st;
-	uint64_t lf;
-	bool start;
+	uint64_t lf = 0;
+	bool start = true;
 	off_t block;
 
 	r->head = r->tail = r->final = r->count = 0;
 	if (fstat(r->index, &st) == -1)
 		return -1;
 	block = st.st_size / RECORD - 1;
-	if (block < 0 || r->len == 0)
-		return 0;
-	if (block > (r->len - 1) / BLOCK)
-		block = (r->len - 1) / BLOCK;
-	if (need(r, block, &lf, &start) == -1 ||
-	    count_rest(r, block * BLOCK, lf, start) == -1)
-		return -1;
-	if (cut) {
-		r->head = r->final;
-		if (need(r, r->gap.from / BLOCK + 1, &r->final, &start) == -1)
-			return -1;
-		r->tail = r->count = r->final + !start;
-	} else if (r->gap.to > r->gap.from) {
-		if (need(r, r->gap.from / BLOCK, &r->head, &start) == -1 ||
-		    need(r, r->gap.to / BLOCK, &lf, &start) == -1)
+	if (has_gap) {
+		if (measure_head(r) == -1 ||
+		    measure_gap(r,
+			cut ? r->gap.from / BLOCK + 1 : r->gap.to / BLOCK, &lf,
+			&start) == -1)
 			return -1;
 		r->tail = lf + !start;
+	} else if (block < 0 || r->len == 0) {
+		return 0;
 	}
+	if (cut && r->len > r->gap.from)
+		r->len = r->gap.from;
+	if (block > (r->len - 1) / BLOCK)
+		block = (r->len - 1) / BLOCK;
+	if (has_gap && (r->gap.to >= r->len || block <= r->gap.to / BLOCK)) {
+		if (!cut && count_in(r, r->gap.to, r->len, &lf, &start) == -1)
+			return -1;
+	} else if (need(r, block, &lf, &start) == -1 ||
+	    count_in(r, block * BLOCK, r->len, &lf, &start) == -1) {
+		return -1;
+	}
+	r->final = lf;
+	r->count = lf + !start;
 	return 0;
 }
 
@@ -302,16 +397,18 @@ is_before(uint64_t lf, bool start, uint64_t row)
 static int
 find_block(const struct rawrows *r, uint64_t row, off_t *block, uint64_t *lf)
 {
-	const bool tail = r->tail > 0 && row >= r->tail;
+	const bool tail = r->gap.to > r->gap.from && row >= r->tail;
 	off_t lo = tail ? r->gap.to / BLOCK : 0, hi, mid;
 	uint64_t n;
 	bool start;
 	int rc;
 
 	/* hi: the first block that need not be looked at. */
-	hi = tail || r->gap.to == r->gap.from ? (r->len - 1) / BLOCK + 1
-					      : r->gap.from / BLOCK + 1;
-	if (need(r, lo, lf, &start) == -1)
+	hi = tail || r->gap.to == r->gap.from
+	    ? (r->len - 1) / BLOCK + 1
+	    : (r->gap.from + BLOCK - 1) / BLOCK;
+	*lf = 0;
+	if (tail && measure_gap(r, lo, lf, &start) == -1)
 		return -1;
 	while (hi - lo > 1) {
 		mid = lo + (hi - lo) / 2;
@@ -400,12 +497,13 @@ has_gone(struct rawrows *r, struct window *w, uint64_t row, off_t from, int *rc)
 	struct gap now;
 
 	*rc = 0;
-	if (!w->fresh || row < r->head)
+	if (!w->fresh)
 		return false;
 	w->fresh = false;
 	if (spool_gap(r->dirfd, LOG_NAME, &now) == -1)
 		*rc = -1;
-	else if (now.to != r->gap.to && from < now.to)
+	else if (row < r->head ? now.from < r->gap.from
+			       : now.to != r->gap.to && from < now.to)
 		*rc = settle(r);
 	else
 		return false;
@@ -427,7 +525,8 @@ rawrows_read(
 	if (first >= r->count || rawrows_next(r, first) != first)
 		return 0;
 	rc = find_block(r, first, &block, &lf);
-	w.end = block * BLOCK;
+	w.end =
+	    first < r->head ? block * BLOCK : later(block * BLOCK, r->gap.to);
 	/* The end of a row of before, and whole ones. */
 	for (row = lf; rc == 0 && row < first; row++)
 		rc = next_row(r, &w, &text, &len) == -1 ? -1 : 0;

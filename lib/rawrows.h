@@ -4,9 +4,11 @@
  * at LF, nothing rendered. "log.index" says where they begin, for each block
  * of 4096 bytes of the log in eight bytes, little endian: how many LF come
  * before the block, and RAW_AT_START when a row begins with it. The records
- * of blocks that lie in the log's gap are a hole, but the first and the one
- * behind the last. Where the log is cut off instead, see spool.h, the record
- * behind that of the last block counts all, as if that block began there.
+ * of blocks that lie in the log's gap are a hole. When the gap ends inside of a
+ * block, as one of bytes that could not be written may, the block's record
+ * counts what comes before that end. Where the log is cut off instead, see
+ * spool.h, the record behind that of the block with the beginning of the gap
+ * counts all, as if a block began there.
  *
  * A row of which a part lies in the gap is dropped as a whole.
  */
@@ -31,13 +33,13 @@ struct rawrows_log {
 	uint64_t lf;
 	off_t len, past;
 	bool start;
-	struct buf at;
+	struct buf at; /* records that are not written yet */
 };
 
 /* Makes the file in dirfd. */
 int rawrows_make(struct rawrows_log *l, int dirfd);
 
-/* The bytes that s has taken since the last time. */
+/* The bytes that s has counted since the last time, written or lost. */
 int rawrows_add(
     struct rawrows_log *l, const struct spool *s, const char *p, size_t n);
 

@@ -94,24 +94,59 @@ trim(struct spool *s)
 		gap.from = gap.to = old = SPOOL_HEAD;
 	if (s->len < gap.to + s->keep + step)
 		return 0;
+	if (gap.from > SPOOL_HEAD)
+		gap.from = old = SPOOL_HEAD;
 	gap.to = align(s->len - s->keep);
 	if (gap_write(s->gapfd, &gap) == -1)
 		return -1;
 	if (spool_punch(s->fd, old, gap.to) == -1) {
 		if (errno != EOPNOTSUPP && errno != ENOSYS)
 			return -1;
-		s->full = true;
+		s->full = s->cut = true;
 		gap.from = s->len;
 		gap.to = s->len;
+		/* What was lost before cannot stay in the middle. */
+		if (s->gap.to > s->gap.from &&
+		    ftruncate(s->fd, s->gap.from) == 0)
+			gap.from = s->gap.from;
 	}
 	s->gap = gap;
 	return 0;
+}
+
+/* Nothing is written behind a gap that nobody could know of. */
+static int
+tell(struct spool *s)
+{
+	if (gap_write(s->gapfd, &s->gap) == -1)
+		return -1;
+	s->untold = false;
+	/* Where this fails, the next bytes make the file as long. */
+	s->cut = ftruncate(s->fd, s->gap.to) == -1;
+	return 0;
+}
+
+/* The next n bytes cannot be written: they lie in the gap. Keeps errno. */
+static void
+lose(struct spool *s, size_t n)
+{
+	const off_t old = s->gap.to, len = s->len;
+	const int err = errno;
+
+	if (s->gap.to == s->gap.from)
+		s->gap.from = len;
+	s->gap.to = s->len = len + (off_t)n;
+	s->untold = true;
+	if (tell(s) == 0 && s->gap.from < old && old < len)
+		spool_punch(s->fd, old, len);
+	errno = err;
 }
 
 int
 spool_add(struct spool *s, const void *p, size_t n)
 {
 	const char *at = p;
+	int err = s->untold && n == 0 && tell(s) == -1 ? errno : 0;
 
 	while (n > 0) {
 		ssize_t done;
@@ -121,18 +156,25 @@ spool_add(struct spool *s, const void *p, size_t n)
 			s->gap.to = s->len;
 			return gap_write(s->gapfd, &s->gap);
 		}
-		done = pwrite(s->fd, at, n, s->len);
+		done = s->untold && tell(s) == -1
+		    ? -1
+		    : pwrite(s->fd, at, n, s->len);
 		if (done == -1 && errno == EINTR)
 			continue;
-		if (done == -1)
+		if (done == -1) {
+			lose(s, n);
 			return -1;
+		}
+		s->cut = false;
 		at += done;
 		n -= (size_t)done;
 		s->len += done;
 		if (trim(s) == -1)
-			return -1;
+			err = errno;
 	}
-	return 0;
+	if (err != 0)
+		errno = err;
+	return err != 0 ? -1 : 0;
 }
 
 void

@@ -44,24 +44,23 @@ transcript_open(struct transcript *t, int dirfd, bool terminal, unsigned rows,
 	return 0;
 }
 
+/* Bytes that cannot be written, as on a full device, are a gap. */
+static void
+keep(struct transcript *t, const char *p, size_t n)
+{
+	if (spool_add(&t->log, p, n) == -1)
+		t->err = errno;
+	if (rawrows_add(&t->raw, &t->log, p, n) == -1)
+		t->err = errno;
+}
+
 static void
 flush(struct transcript *t)
 {
 	if (rows_log_flush(&t->rows) == -1)
 		t->err = errno;
-}
-
-/* Bytes that cannot be written, as on a full device, are in no count. */
-static void
-keep(struct transcript *t, const char *p, size_t n)
-{
-	const off_t before = t->log.len;
-
-	if (spool_add(&t->log, p, n) == -1)
-		t->err = errno;
-	if (rawrows_add(&t->raw, &t->log, p, (size_t)(t->log.len - before)) ==
-	    -1)
-		t->err = errno;
+	/* What could not be written before may be by now. */
+	keep(t, "", 0);
 }
 
 bool

@@ -8,6 +8,7 @@
 bats_require_minimum_version 1.5.0
 load lib
 load fault
+load exec
 
 # The command is no shell, whose own errors would be misread: it copies f to n,
 # and when it says that it did, it did.
@@ -223,4 +224,71 @@ explicit_fails() {
 		rounds "SB_SEED=$seed: $error" ${#at[@]} explicit_fails
 	done
 	echo "# SB_SEED=$seed: ENOSPC and EIO at ${#at[@]} of $calls calls" >&3
+}
+
+# Everything, to the last block; what was freed is free after a sync.
+fill() {
+	local n
+	sync -f small
+	for n in 64k 4k 512; do dd if=/dev/zero of=small/fill.$n bs=$n 2>/dev/null || :; done
+}
+# gap: log.gap of the job.
+gap() { tr -s ' 0' ' 0' <"$SB_STORE/jobs/$job/log.gap" | sed -E 's/\b0+([0-9])/\1/g'; }
+
+@test "output while the disk is full is a gap: what comes later stands where it was printed; a tail is missed too" {
+	need root overlay userns jq
+	truncate -s 24M image
+	mkfs.ext4 -q -F -m 0 image
+	mkdir small ws
+	mount -o loop image small 2>/dev/null || skip "no loop devices"
+	SB_STORE=$T/small/store
+	make_store
+	printf 'runtime.namespace_execution.max_transcript_window_bytes 4194304\n' >"$SB_STORE/conf"
+	s=$(sb-session-new)
+	mkfifo "$SB_STORE/workspace/$s/upper/go"
+	printed() { [ "$(sb-pty-read -r "$job" 2>/dev/null | tail -c 3)" = "$1" ]; }
+	lost() { [ "$(gap)" != "0 0" ] && [ "$(cut -d' ' -f2 <"$SB_STORE/jobs/$job/log.gap" | sed 's/^0*//')" = "$1" ]; }
+	seq 20000 >all; seq 20001 40000 >>all; seq 40001 60000 >>all; echo END >>all
+	# shellcheck disable=SC2016 # for the shell of the command
+	ex -P -y 0 'seq 20000; read x <go; seq 20001 40000; read x <go; seq 40001 60000; echo END'
+	eventually printed 00
+	fill
+	sb-run "$s" sh -c 'echo >go'
+	eventually lost 228894
+	rm small/fill.*
+	sb-run "$s" sh -c 'echo >go'
+	eventually printed ND
+	from=$(gap); from=${from% *}
+	[ "$from" -ge 108894 ] && [ "$from" -lt 228894 ]
+	sb-pty-read -r "$job" >got 2>words
+	has "$(cat words)" "bytes $from to 228893 were not kept"
+	(head -c "$from" all; tail -c +228895 all) | cmp - got
+	sb-pty-read -r -o 228894 "$job" | cmp - <(tail -c +228895 all)
+	for how in '' -R; do
+		# shellcheck disable=SC2086 # nothing or one word
+		later sb-pty-read $how -o 40000 "$job"
+		is "$(of '|.output|split("\n")|.[0]')" 40001
+		# shellcheck disable=SC2086
+		later sb-pty-read $how -o 19990 "$job"
+		[ "$(of dropped_lines)" -gt 1000 ]
+		is "$(of total_lines)" 60001
+	done
+	# Now to the end.
+	ex -P -y 0 'seq 20000; read x <go; seq 20001 40000'
+	eventually printed 00
+	fill
+	sb-run "$s" sh -c 'echo >go'
+	eventually lost 228894
+	eventually over "$job"
+	from=$(gap); from=${from% *}
+	later sb-pty-read -R -o 19990 "$job"
+	is "$(of total_lines)" 40000
+	[ "$(of dropped_lines)" -gt 15000 ]
+	sb-pty-read -r "$job" >got 2>words
+	head -c "$from" all | cmp - got
+	has "$(cat words)" "bytes $from to 228893 were not kept"
+	rm small/fill.*
+	is "$(sb-pty-read "$job" | jq -r .message)" "unable to keep all output: No space left on device"
+	sb-session-end "$s"
+	umount small
 }

@@ -360,7 +360,7 @@ ses_='"workspace_session_id":"S"'
 	is "$(of output)" $'lost\nkept'
 	job=namespace_execution_1
 	later sb-pty-read -R "$job"
-	is "$(of output)" kept
+	is "$(of output) $(of dropped_lines)" "kept 1"
 }
 
 # asked FILE: bytes that the traced program read from what it opened.

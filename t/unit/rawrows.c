@@ -41,13 +41,15 @@ rnd(unsigned n)
 static bool
 put(const char *p, size_t n)
 {
+	int rc;
+
 	for (size_t i = 0; i < n; i++) {
 		if (all.len == 0 || all.data[all.len - 1] == '\n')
 			start[rows++] = all.len;
 		buf_addc(&all, p[i]);
 	}
-	return spool_add(&spool, p, n) == 0 &&
-	    rawrows_add(&raw, &spool, p, n) == 0;
+	rc = spool_add(&spool, p, n);
+	return rawrows_add(&raw, &spool, p, n) == 0 && rc == 0;
 }
 
 /* Row i of the model. */
@@ -230,6 +232,50 @@ test_disk(void)
 	close_all(fd);
 }
 
+/*
+ * For a while nothing can be written, to the log or to that and the index;
+ * from at on, n bytes. lines: of which rows are made.
+ */
+static void
+test_lost(size_t at, size_t n, unsigned lines, bool both)
+{
+	char words[120], piece[1500];
+	int fd, full = open("/dev/full", O_RDWR | O_CLOEXEC), log, index;
+	bool good = open_all(&fd) && full != -1, lost;
+
+	while (good && all.len < at + n + 100000) {
+		const size_t len = all.len;
+		size_t k;
+
+		for (k = 0; k < sizeof piece; k++)
+			piece[k] = rnd(lines) == 0 ? '\n' : 'x';
+		k = len < at && len + sizeof piece > at ? at - len
+							: sizeof piece;
+		log = spool.fd;
+		index = raw.fd;
+		lost = len >= at && len < at + n;
+		if (lost)
+			spool.fd = full;
+		if (lost && both)
+			raw.fd = full;
+		good = put(piece, k) != lost;
+		spool.fd = log;
+		raw.fd = index;
+		if (lost && both)
+			continue;
+		good = good && is_right(fd, 1 + rnd(50)) &&
+		    (!lost || spool.gap.to == spool.len);
+	}
+	good = good &&
+	    spool.gap.from == (off_t)(at < SPOOL_HEAD ? at : SPOOL_HEAD);
+	snprintf(words, sizeof words,
+	    "%zu bytes from %zu on that cannot be written%s, rows to %u", n, at,
+	    both ? ", nor the index" : "", lines);
+	ok(good && is_right(fd, UINT64_MAX), words);
+	close_all(fd);
+	close(full);
+}
+
 int
 main(void)
 {
@@ -241,6 +287,15 @@ main(void)
 	test_few();
 	test_alone();
 	test_disk();
+	for (int both = 0; both < 2; both++) {
+		test_lost(0, 1, 30, both);
+		test_lost(0, 10000, 30, both);
+		test_lost(4096, 4096, 30, both);
+		test_lost(5000, 1, 3, both);
+		test_lost(9000, 30000, 1000, both);
+		test_lost(70000, 5000, 60, both);
+		test_lost(150000, 100000, 60, both);
+	}
 	for (int full = 0; full < 2; full++) {
 		test_lines(2, 100, full);
 		test_lines(80, 1000, full);
