@@ -7,6 +7,8 @@
  *      kill that nothing can outrun. This also ends what a command that is
  *      over left in the background.
  *   2. Wait until the job is over, or its process gone.
+ *   3. A process that does not answer is told to go on, if it was stopped; if
+ *      that does not help it is killed, and the job settled in its place.
  *
  * With -s each process of the job gets the signal, and that is all.
  */
@@ -14,6 +16,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,13 +25,18 @@
 #include "job.h"
 #include "jobctl.h"
 #include "jobend.h"
+#include "jobforce.h"
 #include "num.h"
 
 static const char usage[] = "sb-job-kill [-s signal] [-t ms] job";
 
 enum {
-	STEP_MS = 5
+	STEP_MS = 5,
+	ASK_MS = 2000 /* who is not stuck answers sooner */
 };
+
+static struct job job;
+static int sig; /* 0: end it */
 
 static int
 parse_signal(const char *s)
@@ -39,11 +47,11 @@ parse_signal(const char *s)
 		return (int)n;
 	if (strncmp(s, "SIG", 3) == 0)
 		s += 3;
-	for (int sig = 1; sig < NSIG; sig++) {
-		const char *name = sigabbrev_np(sig);
+	for (int i = 1; i < NSIG; i++) {
+		const char *name = sigabbrev_np(i);
 
 		if (name && strcmp(name, s) == 0)
-			return sig;
+			return i;
 	}
 	die(EXIT_USAGE, "not a signal: %s", s);
 }
@@ -85,14 +93,56 @@ reach(struct job *j, enum job_state *state, int ms)
 	}
 }
 
+/* 0, or -1 with ETIMEDOUT when nothing was answered; who is gone is no error. */
+static int
+ask(int sock, int ms)
+{
+	char word[JOBCTL_ANSWER], number[16];
+	int rc;
+
+	snprintf(number, sizeof number, "%d", sig);
+	rc = sig != 0
+	    ? jobctl_ask(sock, JOBCTL_SIGNAL, number, strlen(number), word, ms)
+	    : jobctl_ask(sock, JOBCTL_CANCEL, NULL, 0, word, ms);
+	if (rc == 0 || errno == EPIPE || errno == ECONNRESET)
+		return 0;
+	if (errno == EAGAIN)
+		errno = ETIMEDOUT;
+	if (errno != ETIMEDOUT)
+		die_sys("unable to ask the process of job %s", job.id);
+	return -1;
+}
+
+__attribute__((noreturn)) static void
+no_answer(void)
+{
+	die(EXIT_TIMEOUT, "the process of job %s does not answer", job.id);
+}
+
+/* What can be done without its help; ms is all the time we have. */
+static void
+go_without(int sock, uint64_t ms)
+{
+	if (ms < ASK_MS)
+		no_answer();
+	if (job_continue(&job) > 0 && sock != -1 &&
+	    jobctl_is_alive(job.dirfd, ASK_MS))
+		return; /* it hears what it was asked */
+	if (sig != 0 && sig != SIGKILL)
+		no_answer();
+	if (job_force(&job) == 0)
+		exit(EXIT_OK);
+	if (errno == ESRCH || errno == ETIMEDOUT)
+		no_answer();
+	die_sys("unable to end job %s", job.id);
+}
+
 int
 main(int argc, char **argv)
 {
-	char word[JOBCTL_ANSWER], number[16];
 	enum job_state state;
 	uint64_t ms = 10000;
-	int opt, sig = 0, sock, rc;
-	struct job j;
+	int opt, sock, rc;
 
 	err_init();
 	while ((opt = getopt(argc, argv, "+s:t:h")) != -1) {
@@ -107,31 +157,33 @@ main(int argc, char **argv)
 	}
 	if (optind + 1 != argc)
 		usage_die(usage);
-	if (job_open(&j, argv[optind]) == -1) {
+	if (job_open(&job, argv[optind]) == -1) {
 		if (errno == ENOENT || errno == EINVAL)
 			die(EXIT_NO, "no such job: %s", argv[optind]);
 		die_sys("unable to open job %s", argv[optind]);
 	}
-	sock = reach(&j, &state, (int)ms);
+	sock = reach(&job, &state, (int)ms);
 	if (sock == -1) {
 		if (state != JOB_RUNS &&
 		    (errno == ENOENT || errno == ECONNREFUSED))
 			return EXIT_OK; /* nothing runs */
-		die_sys("unable to reach the process of job %s", j.id);
+		if (errno != ENOENT && errno != ECONNREFUSED && errno != EAGAIN)
+			die_sys(
+			    "unable to reach the process of job %s", job.id);
+		go_without(-1, ms);
+	} else if (ask(sock, ms < ASK_MS ? (int)ms : ASK_MS) == -1) {
+		go_without(sock, ms);
 	}
-	snprintf(number, sizeof number, "%d", sig);
-	rc = sig != 0 ? jobctl_ask(sock, JOBCTL_SIGNAL, number, strlen(number),
-			    word, (int)ms)
-		      : jobctl_ask(sock, JOBCTL_CANCEL, NULL, 0, word, (int)ms);
-	if (rc == -1 && errno != EPIPE)
-		die_sys("unable to ask the process of job %s", j.id);
 	if (sig != 0)
 		return EXIT_OK;
 	rc = state == JOB_OVER ? wait_gone(sock, (int)ms)
-			       : job_wait(&j, (int)ms);
+			       : job_wait(&job, (int)ms);
+	if (rc == -1 && errno == ETIMEDOUT && ms >= ASK_MS &&
+	    !jobctl_is_alive(job.dirfd, ASK_MS))
+		go_without(-1, ms);
 	if (rc == -1 && errno == ETIMEDOUT)
-		die(EXIT_TIMEOUT, "job %s does not end", j.id);
+		die(EXIT_TIMEOUT, "job %s does not end", job.id);
 	if (rc == -1)
-		die_sys("unable to wait for job %s", j.id);
+		die_sys("unable to wait for job %s", job.id);
 	return EXIT_OK;
 }

@@ -33,7 +33,8 @@ static const char usage[] =
 
 enum {
 	CANCEL_MS = 1000,
-	ANSWER_MS = 300000 /* others may feed before us */
+	ASK_MS = 2000, /* more where others feed before us */
+	PING_MS = 3000
 };
 
 static struct job job;
@@ -55,15 +56,34 @@ refuse_over(void)
 	    "command already completed: %s", job.id);
 }
 
+__attribute__((noreturn)) static void
+no_answer(void)
+{
+	struct buf d = BUF_INIT;
+
+	out_str(&d, "command_session_id", job.id);
+	answer_error(EXIT_TIMEOUT, KIND_FAILED, &d,
+	    "command io failed for %s: its process does not answer (sb-job-kill "
+	    "ends it)",
+	    job.id);
+}
+
 /* False: it ended, or closed its input, before it heard us. */
 static bool
 ask(enum jobctl_op op, const void *p, size_t n)
 {
 	char word[JOBCTL_ANSWER];
 
-	if (jobctl_ask(sock, op, p, n, word, ANSWER_MS) == -1) {
+	int rc = jobctl_ask(sock, op, p, n, word, ASK_MS);
+
+	while (rc == -1 && errno == ETIMEDOUT &&
+	    jobctl_is_alive(job.dirfd, PING_MS))
+		rc = jobctl_wait(sock, word, ASK_MS);
+	if (rc == -1) {
 		if (errno == EPIPE || errno == ECONNRESET)
 			return false;
+		if (errno == ETIMEDOUT || errno == EAGAIN)
+			no_answer();
 		answer_sys("unable to ask the process of %s", job.id);
 	}
 	if (strcmp(word, JOBCTL_OK) == 0)
@@ -186,6 +206,8 @@ main(int argc, char **argv)
 	if (state != JOB_RUNS)
 		refuse_over();
 	sock = jobctl_connect(job.dirfd);
+	if (sock == -1 && errno == EAGAIN)
+		no_answer();
 	if (sock == -1)
 		refuse_over();
 	snprintf(size, sizeof size, "%u %u", rows, cols);

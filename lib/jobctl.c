@@ -6,13 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "io.h"
 
 enum {
-	BACKLOG = 64
+	BACKLOG = 64,
+	CONNECT_S = 2
 };
 
 /* A path of a socket has 107 bytes at most: go by the descriptor. */
@@ -43,12 +45,16 @@ int
 jobctl_connect(int dirfd)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	const struct timeval limit = { .tv_sec = CONNECT_S };
 	struct sockaddr_un a;
 
 	if (fd == -1)
 		return -1;
 	address(&a, dirfd);
-	if (connect(fd, (const struct sockaddr *)&a, sizeof a) == -1)
+	/* Where nobody takes what is asked, the queue is full some time. */
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) ==
+		-1 ||
+	    connect(fd, (const struct sockaddr *)&a, sizeof a) == -1)
 		io_drop(&fd);
 	return fd;
 }
@@ -58,9 +64,7 @@ jobctl_ask(int sock, enum jobctl_op op, const void *p, size_t n,
     char answer[JOBCTL_ANSWER], int ms)
 {
 	char packet[JOBCTL_MAX + 1];
-	struct pollfd in = { .fd = sock, .events = POLLIN };
 	ssize_t got;
-	int rc;
 
 	if (n > JOBCTL_MAX) {
 		errno = EMSGSIZE;
@@ -72,8 +76,16 @@ jobctl_ask(int sock, enum jobctl_op op, const void *p, size_t n,
 	do
 		got = send(sock, packet, n + 1, MSG_NOSIGNAL);
 	while (got == -1 && errno == EINTR);
-	if (got == -1)
-		return -1;
+	return got == -1 ? -1 : jobctl_wait(sock, answer, ms);
+}
+
+int
+jobctl_wait(int sock, char answer[JOBCTL_ANSWER], int ms)
+{
+	struct pollfd in = { .fd = sock, .events = POLLIN };
+	ssize_t got;
+	int rc;
+
 	do
 		rc = poll(&in, 1, ms);
 	while (rc == -1 && errno == EINTR);
@@ -92,4 +104,18 @@ jobctl_ask(int sock, enum jobctl_op op, const void *p, size_t n,
 		return -1;
 	answer[got] = '\0';
 	return 0;
+}
+
+bool
+jobctl_is_alive(int dirfd, int ms)
+{
+	char word[JOBCTL_ANSWER];
+	int sock = jobctl_connect(dirfd);
+	bool alive = sock == -1
+	    ? errno != EAGAIN
+	    : jobctl_ask(sock, JOBCTL_PING, NULL, 0, word, ms) == 0 ||
+		(errno != ETIMEDOUT && errno != EAGAIN);
+
+	io_drop(&sock);
+	return alive;
 }

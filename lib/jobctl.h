@@ -7,6 +7,7 @@
 #ifndef SB_JOBCTL_H
 #define SB_JOBCTL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -20,6 +21,7 @@ enum jobctl_op {
 	JOBCTL_CANCEL = 'c', /* end it; an argument is a key to try first */
 	JOBCTL_SIGNAL = 's', /* a number, for each of its processes */
 	JOBCTL_EOF = 'e',
+	JOBCTL_PING = 'p', /* nothing; answered "no" */
 	JOBCTL_SIZE = 'w', /* "ROWS COLS" */
 	JOBCTL_LIVE = 'l' /* bring rows and live up to date */
 };
@@ -32,7 +34,8 @@ enum jobctl_op {
 /* The listening socket in directory dirfd. */
 int jobctl_listen(int dirfd);
 
-/* ENOENT, ECONNREFUSED: nobody listens (any more). */
+/* ENOENT, ECONNREFUSED: nobody listens (any more). EAGAIN: somebody does, and
+ * does not answer. */
 int jobctl_connect(int dirfd);
 
 /*
@@ -41,5 +44,11 @@ int jobctl_connect(int dirfd);
  */
 int jobctl_ask(int sock, enum jobctl_op op, const void *p, size_t n,
     char answer[JOBCTL_ANSWER], int ms);
+
+/* Waits again for an answer, after ETIMEDOUT. */
+int jobctl_wait(int sock, char answer[JOBCTL_ANSWER], int ms);
+
+/* Does the process answer anything within ms? Is it gone, it need not. */
+bool jobctl_is_alive(int dirfd, int ms);
 
 #endif

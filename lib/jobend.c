@@ -425,8 +425,8 @@ tell_killed(const struct job_end *e)
 	event_end(span, EVENT_CANCELLED);
 }
 
-int
-job_settle(struct job *j)
+static int
+settle(struct job *j, const char *status, const char *words)
 {
 	struct leaf leaf = LEAF_INIT;
 	struct event_place here;
@@ -454,9 +454,9 @@ job_settle(struct job *j)
 	if (job_end_read(j, "ended", &e) == -1) {
 		if (errno != ENOENT)
 			goto out;
-		e = (struct job_end){ .status = "error",
-			.total_ns = job_now() - m.start };
-		note(&e, "the process of the job was killed");
+		e = (struct job_end){ .total_ns = job_now() - m.start };
+		snprintf(e.status, sizeof e.status, "%s", status);
+		note(&e, words);
 		killed = true;
 		if (job_end_write(j, "ended", &e) == -1)
 			goto out;
@@ -473,4 +473,17 @@ job_settle(struct job *j)
 out:
 	io_drop(&j->lockfd);
 	return rc;
+}
+
+int
+job_settle(struct job *j)
+{
+	return settle(j, "error", "the process of the job was killed");
+}
+
+int
+job_cancelled(struct job *j)
+{
+	return settle(j, "cancelled",
+	    "the process of the job did not answer and was killed");
 }

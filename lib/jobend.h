@@ -39,6 +39,9 @@ enum {
  */
 int job_settle(struct job *j);
 
+/* The same, of one whose process was killed because somebody wanted its end. */
+int job_cancelled(struct job *j);
+
 /* The job's cgroup is JOB_LEAF-NAME: one name for each job of each store. */
 #define JOB_LEAF "sbjob"
 void job_leaf_name(const struct job *j, char *out, size_t n);

@@ -130,6 +130,8 @@ answer(enum jobctl_op op, const char *p, void *arg)
 		return r->fate.ended ? JOBCTL_OVER : end_input(r);
 	case JOBCTL_SIZE:
 		return r->fate.ended ? JOBCTL_OVER : resize(r, p);
+	case JOBCTL_PING:
+		break;
 	}
 	return JOBCTL_NO;
 }

@@ -71,6 +71,14 @@ our_processes() {
 	) 2>/dev/null || :
 }
 
+# stop_job JOB: its process is stopped.
+stop_job() {
+	local pid
+	pid=$(job_process "$1")
+	kill -STOP "$pid"
+	eventually grep -q '^State:.*T' "/proc/$pid/status"
+}
+
 # The process of job $1 of the store; not its keeper in the session, which
 # looks the same.
 job_process() {

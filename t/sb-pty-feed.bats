@@ -91,3 +91,11 @@ start() {
 	sb-job-wait -t 18446744073709551615 $job >out
 	is "$(jq -r .status out)" ok
 }
+
+@test "a stopped process of a job is an error, not a wait without end" {
+	start cat
+	stop_job $job
+	run -99 sb-pty-feed -y 500 $job <<<x
+	has "$output" "command io failed for $job: its process does not answer"
+	sb-job-kill $job
+}
