@@ -192,7 +192,9 @@ fork_joiner(struct launch *h, struct ladder *l, const struct inside *in)
 	int pair[2];
 	pid_t joiner;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == -1)
+	/* Behind the fork nothing may fail: the keeper has to be reaped. */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == -1 ||
+	    fcntl(pair[0], F_SETFL, O_NONBLOCK) == -1)
 		return fail(h, "make a pair of sockets");
 	job_leaf_name(h->job, name, sizeof name);
 	/* Without it the tree is walked. */
@@ -200,7 +202,7 @@ fork_joiner(struct launch *h, struct ladder *l, const struct inside *in)
 		l->leaf = (struct leaf)LEAF_INIT;
 	joiner = inside_start(in, &l->leaf, pair[1]);
 	io_drop(&pair[1]);
-	if (joiner == -1 || fcntl(pair[0], F_SETFL, O_NONBLOCK) == -1)
+	if (joiner == -1)
 		return fail(h, "fork");
 	/* It ends by itself. */
 	while (waitpid(joiner, NULL, 0) == -1 && errno == EINTR)
