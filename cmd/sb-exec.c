@@ -413,12 +413,13 @@ main(int argc, char **argv)
 	int opt, fd;
 
 	err_init();
+	answer_always();
 	while ((opt = getopt(argc, argv, "+3:D:e:hi:IPRs:T:t:w:y:")) != -1) {
 		switch (opt) {
 		case '3':
 			if (!num_dec(optarg, 3, 1 << 20, &n) ||
 			    io_ready_fd((int)n) == -1)
-				break;
+				answer_bad(opt, optarg, "an open descriptor");
 			ready = (int)n;
 			continue;
 		case 'D':
@@ -446,21 +447,21 @@ main(int argc, char **argv)
 			continue;
 		case 'T':
 			if (!is_term(optarg))
-				break;
+				answer_bad(opt, optarg, "a name of a terminal");
 			snprintf(meta.term, sizeof meta.term, "%s", optarg);
 			continue;
 		case 't':
 			if (!num_dec(optarg, 0, UINT64_MAX, &meta.timeout_ms))
-				break;
+				answer_bad(opt, optarg, "milliseconds");
 			meta.limited = true;
 			continue;
 		case 'w':
 			if (!pty_parse_size(optarg, &meta.rows, &meta.cols))
-				break;
+				answer_bad(opt, optarg, "COLUMNSxROWS");
 			continue;
 		case 'y':
 			if (!num_dec(optarg, 0, UINT64_MAX, &yield_ms))
-				break;
+				answer_bad(opt, optarg, "milliseconds");
 			continue;
 		default:
 			break;

@@ -279,6 +279,7 @@ main(int argc, char **argv)
 	int opt;
 
 	err_init();
+	answer_always();
 	while ((opt = getopt(argc, argv, "+a:s:t:h")) != -1) {
 		if (opt == 'h')
 			usage_help(usage);
@@ -286,8 +287,10 @@ main(int argc, char **argv)
 			p.owner = optarg;
 		else if (opt == 's')
 			session = optarg;
-		else if (!(opt == 't' && num_dec(optarg, 0, INT32_MAX, &ms)))
+		else if (opt != 't')
 			usage_die(usage);
+		else if (!num_dec(optarg, 0, INT32_MAX, &ms))
+			answer_bad(opt, optarg, "milliseconds");
 	}
 	if (optind + 1 != argc)
 		usage_die(usage);

@@ -107,15 +107,19 @@ main(int argc, char **argv)
 	int opt;
 
 	err_init();
+	answer_always();
 	while ((opt = getopt(argc, argv, "+l:s:t:h")) != -1) {
 		if (opt == 'h')
 			usage_help(usage);
 		else if (opt == 's')
 			session = optarg;
-		else if (!(opt == 'l' &&
-			     num_dec(optarg, 0, UINT64_MAX, &limit)) &&
-		    !(opt == 't' && num_dec(optarg, 0, INT32_MAX, &ms)))
+		else if (opt != 'l' && opt != 't')
 			usage_die(usage);
+		else if (!num_dec(optarg, 0,
+			     opt == 'l' ? UINT64_MAX : INT32_MAX,
+			     opt == 'l' ? &limit : &ms))
+			answer_bad(opt, optarg,
+			    opt == 'l' ? "a number" : "milliseconds");
 	}
 	if (argc - optind > 1)
 		usage_die(usage);

@@ -86,17 +86,21 @@ main(int argc, char **argv)
 	int opt;
 
 	err_init();
+	answer_always();
 	while ((opt = getopt(argc, argv, "+l:o:s:t:h")) != -1) {
 		if (opt == 'h')
 			usage_help(usage);
 		else if (opt == 's')
 			session = optarg;
-		else if (opt == 'l' && num_dec(optarg, 0, UINT64_MAX, &limit))
-			limited = true;
-		else if (!(opt == 'o' &&
-			     num_dec(optarg, 0, UINT64_MAX, &first)) &&
-		    !(opt == 't' && num_dec(optarg, 0, INT32_MAX, &ms)))
+		else if (opt == 'l' || opt == 'o') {
+			if (!num_dec(optarg, 0, UINT64_MAX,
+				opt == 'l' ? &limit : &first))
+				answer_bad(opt, optarg, "a number");
+			limited |= opt == 'l';
+		} else if (opt != 't')
 			usage_die(usage);
+		else if (!num_dec(optarg, 0, INT32_MAX, &ms))
+			answer_bad(opt, optarg, "milliseconds");
 	}
 	if (optind + 1 != argc)
 		usage_die(usage);

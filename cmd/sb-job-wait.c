@@ -33,10 +33,13 @@ main(int argc, char **argv)
 	int opt;
 
 	err_init();
+	answer_always();
 	while ((opt = getopt(argc, argv, "+Rt:h")) != -1) {
-		if (opt == 't' && num_dec(optarg, 0, UINT64_MAX, &ms))
+		if (opt == 't') {
+			if (!num_dec(optarg, 0, UINT64_MAX, &ms))
+				answer_bad(opt, optarg, "milliseconds");
 			limited = true;
-		else if (opt == 'R')
+		} else if (opt == 'R')
 			r.raw = true;
 		else if (opt == 'h')
 			usage_help(usage);

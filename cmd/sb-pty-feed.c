@@ -174,21 +174,26 @@ main(int argc, char **argv)
 	int opt;
 
 	err_init();
+	answer_always();
 	while ((opt = getopt(argc, argv, "+3:EkRw:y:h")) != -1) {
-		if (opt == '3' && num_dec(optarg, 3, 1 << 20, &n) &&
-		    io_ready_fd((int)n) == 0)
+		if (opt == '3') {
+			if (!num_dec(optarg, 3, 1 << 20, &n) ||
+			    io_ready_fd((int)n) == -1)
+				answer_bad(opt, optarg, "an open descriptor");
 			ready = (int)n;
-		else if (opt == 'E')
+		} else if (opt == 'E')
 			end = true;
 		else if (opt == 'k')
 			keys = true;
 		else if (opt == 'R')
 			r.raw = true;
-		else if (opt == 'w' && pty_parse_size(optarg, &rows, &cols))
-			continue;
-		else if (opt == 'y' && num_dec(optarg, 0, UINT64_MAX, &ms))
-			continue;
-		else if (opt == 'h')
+		else if (opt == 'w') {
+			if (!pty_parse_size(optarg, &rows, &cols))
+				answer_bad(opt, optarg, "COLUMNSxROWS");
+		} else if (opt == 'y') {
+			if (!num_dec(optarg, 0, UINT64_MAX, &ms))
+				answer_bad(opt, optarg, "milliseconds");
+		} else if (opt == 'h')
 			usage_help(usage);
 		else
 			usage_die(usage);

@@ -94,10 +94,11 @@ main(int argc, char **argv)
 	struct reply r = { .limit = ROWS_DEFAULT, .id = true };
 	struct buf b = BUF_INIT;
 	struct job j;
-	bool bytes = false;
+	bool bytes = false, limited = false;
 	int opt;
 
 	err_init();
+	answer_always();
 	while ((opt = getopt(argc, argv, "+eRrn:o:h")) != -1) {
 		if (opt == 'e')
 			r.err = true;
@@ -105,17 +106,23 @@ main(int argc, char **argv)
 			r.raw = true;
 		else if (opt == 'r')
 			bytes = true;
-		else if (opt == 'n' && num_dec(optarg, 0, UINT64_MAX, &r.limit))
-			continue;
-		else if (opt == 'o' && num_dec(optarg, 0, UINT64_MAX, &r.first))
-			continue;
-		else if (opt == 'h')
+		else if (opt == 'n') {
+			if (!num_dec(optarg, 0, UINT64_MAX, &r.limit))
+				answer_bad(opt, optarg, "a number of rows");
+			limited = true;
+		} else if (opt == 'o') {
+			if (!num_dec(optarg, 0, UINT64_MAX, &r.first))
+				answer_bad(opt, optarg, "a number");
+		} else if (opt == 'h')
 			usage_help(usage);
 		else
 			usage_die(usage);
 	}
-	if (optind + 1 != argc || (bytes && r.raw))
+	if (optind + 1 != argc || (bytes && (r.raw || limited)))
 		usage_die(usage);
+	/* Bytes are no object, and can begin like one. */
+	if (bytes)
+		err_on_death(NULL);
 	if (r.limit < 1)
 		r.limit = 1;
 	if (r.limit > ROWS_MAX)

@@ -927,6 +927,7 @@ main(int argc, char **argv)
 	int opt, code;
 
 	err_init();
+	answer_always();
 	while ((opt = getopt(argc, argv, "+a:g:t:h")) != -1) {
 		if (opt == 'a') {
 			p.owner = optarg;
@@ -936,6 +937,10 @@ main(int argc, char **argv)
 			continue;
 		if (opt == 't' && num_dec(optarg, 0, INT32_MAX, &ms))
 			continue;
+		if (opt == 'g')
+			answer_bad(opt, optarg, "a descriptor");
+		if (opt == 't')
+			answer_bad(opt, optarg, "milliseconds");
 		if (opt == 'h')
 			usage_help(usage);
 		usage_die(usage);

@@ -30,12 +30,10 @@
 static const char usage[] = "sb-session-end [-v] [-t ms] session";
 
 __attribute__((noreturn)) static void
-no_session(const char *id, bool verbose)
+no_session(const char *id)
 {
 	struct buf d = BUF_INIT;
 
-	if (!verbose)
-		die(EXIT_NO, "no such session: %s", id);
 	out_path(&d, "workspace_session_id", id);
 	answer_error(
 	    EXIT_NO, KIND_FAILED, &d, "workspace session not found: %s", id);
@@ -88,9 +86,12 @@ main(int argc, char **argv)
 	int opt;
 
 	err_init();
+	answer_always();
 	while ((opt = getopt(argc, argv, "+t:vh")) != -1) {
 		if (opt == 't' && num_dec(optarg, 0, INT32_MAX, &ms))
 			continue;
+		if (opt == 't')
+			answer_bad(opt, optarg, "milliseconds");
 		if (opt == 'v') {
 			verbose = true;
 			continue;
@@ -116,7 +117,7 @@ main(int argc, char **argv)
 			return EXIT_OK;
 		}
 		if (errno == ENOENT || errno == EINVAL)
-			no_session(argv[optind], verbose);
+			no_session(argv[optind]);
 		die_sys("unable to open session %s%s", argv[optind],
 		    session_trouble());
 	}

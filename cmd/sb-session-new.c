@@ -85,6 +85,9 @@ main(int argc, char **argv)
 	}
 	if (optind != argc)
 		usage_die(usage);
+	/* Without -v the answer is a word. */
+	if (verbose)
+		answer_always();
 	if (isolated)
 		answer_error(EXIT_SYS, KIND_FAILED, NULL,
 		    "a network of its own cannot be given to a session "

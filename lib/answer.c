@@ -22,9 +22,8 @@ format(const char *fmt, va_list ap)
 	return text;
 }
 
-__attribute__((noreturn)) static void
-leave(
-    int code, const char *kind, const struct buf *details, const char *message)
+static void
+put(const char *kind, const char *details, const char *message)
 {
 	struct buf b = BUF_INIT;
 
@@ -39,10 +38,57 @@ leave(
 	else
 		out_string_ascii(&b, message, strlen(message));
 	out_key(&b, "details");
-	buf_addf(&b, "{%s}}}", details ? buf_str(details) : "");
+	buf_addf(&b, "{%s}}}", details);
 	puts(b.data);
+}
+
+__attribute__((noreturn)) static void
+leave(
+    int code, const char *kind, const struct buf *details, const char *message)
+{
+	put(kind, details ? buf_str(details) : "", message);
 	stdout_done();
 	die(code, "%s", message);
+}
+
+static const char *
+kind_of(int code)
+{
+	switch (code) {
+	case EXIT_NO:
+		return KIND_NOT_FOUND;
+	case EXIT_BUSY:
+		return KIND_BUSY;
+	case EXIT_USAGE:
+		return KIND_INVALID;
+	case EXIT_BUG:
+	case EXIT_SYS:
+		return KIND_INTERNAL;
+	default:
+		return KIND_FAILED;
+	}
+}
+
+/* stdout may be what is broken: the message on stderr follows anyhow. */
+static void
+dying(int code, const char *text)
+{
+	put(kind_of(code), code == EXIT_TIMEOUT ? "\"reason\":\"timeout\"" : "",
+	    text);
+	fflush(stdout);
+}
+
+void
+answer_always(void)
+{
+	err_on_death(dying);
+}
+
+void
+answer_bad(int option, const char *arg, const char *wanted)
+{
+	answer_error(EXIT_USAGE, KIND_INVALID, NULL,
+	    "option -%c takes %s, not: %s", option, wanted, arg);
 }
 
 void

@@ -65,15 +65,39 @@ message(const char *level, int err, const char *fmt, va_list ap)
 		return; /* nobody left to tell */
 }
 
+static void (*on_death)(int code, const char *text);
+
+void
+err_on_death(void (*fn)(int code, const char *text))
+{
+	on_death = fn;
+}
+
+__attribute__((noreturn, format(printf, 3, 0))) static void
+leave(int code, int err, const char *fmt, va_list ap)
+{
+	void (*fn)(int code, const char *text) = on_death;
+	char *text = NULL, *all = NULL;
+	va_list copy;
+
+	/* Should it die itself, it is not called again. */
+	on_death = NULL;
+	va_copy(copy, ap);
+	if (fn && vasprintf(&text, fmt, copy) != -1 &&
+	    (err == 0 || asprintf(&all, "%s: %s", text, strerror(err)) != -1))
+		fn(code, all ? all : text);
+	va_end(copy);
+	message("fatal", err, fmt, ap);
+	exit(code);
+}
+
 void
 die(int code, const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
-	message("fatal", 0, fmt, ap);
-	va_end(ap);
-	exit(code);
+	leave(code, 0, fmt, ap);
 }
 
 void
@@ -83,9 +107,7 @@ die_sys(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	message("fatal", err, fmt, ap);
-	va_end(ap);
-	exit(EXIT_SYS);
+	leave(EXIT_SYS, err, fmt, ap);
 }
 
 void

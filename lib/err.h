@@ -34,6 +34,12 @@ const char *err_progname(void);
 __attribute__((noreturn, format(printf, 2, 3))) void die(
     int code, const char *fmt, ...);
 
+/*
+ * Before a message of die or die_sys is printed, fn gets the code and all of its
+ * text. NULL: nobody does.
+ */
+void err_on_death(void (*fn)(int code, const char *text));
+
 /* As die(EXIT_SYS), with ": " and the text of errno appended. */
 __attribute__((noreturn, format(printf, 1, 2))) void die_sys(
     const char *fmt, ...);

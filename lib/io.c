@@ -296,6 +296,8 @@ io_many_fds(void)
 void
 stdout_done(void)
 {
+	/* What is there cannot be followed by an error. */
+	err_on_death(NULL);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		die_sys("unable to write to stdout");
 	/* Closing is where a full or broken device says so at last. */

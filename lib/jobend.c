@@ -70,6 +70,17 @@ slurp(int fd, struct buf *b)
 	return io_read_buf(fd, b, ANSWER_MAX);
 }
 
+/* An object that says no more than the words. */
+static void
+forget_error(struct buf *answer)
+{
+	struct span all = { buf_str(answer), answer->len };
+
+	if (json_is_valid(all.p, all.n, NULL, NULL) &&
+	    json_member(all, "error").p)
+		buf_cut(answer, 0);
+}
+
 /* Code of sb-publish, under the gate that we hold; -1 when it could not be
  * run. */
 static int
@@ -90,6 +101,8 @@ publish(const struct session *s, struct buf *answer, struct buf *words)
 		code = spawn_wait(pid);
 	if (code != -1 && (slurp(out, answer) == -1 || slurp(err, words) == -1))
 		code = -1;
+	if (code != EXIT_CONFLICT)
+		forget_error(answer);
 	io_drop(&out);
 	io_drop(&err);
 	io_drop(&null);

@@ -14,11 +14,13 @@ start() {
 
 @test "options that are none, or out of bounds, are 100" {
 	make_store
-	for o in "-w 0x1" "-w 120" "-w 1001x1" "-T a/b" "-t x" "-t -1" "-y x" "-I -i f"; do
+	for o in "-w 0x1" "-w 120" "-w 1001x1" "-T a/b" "-t x" "-t -1" "-y x"; do
 		# shellcheck disable=SC2086 # option and value
 		run -100 --separate-stderr sb-exec $o true
-		has "$stderr" usage
+		has "$stderr" "option ${o%% *} takes"
 	done
+	run -100 --separate-stderr sb-exec -I -i f true
+	has "$stderr" usage
 	run -100 sb-exec
 	run -100 sb-exec -s x
 	run -100 sb-exec -e nothing true
