@@ -406,6 +406,7 @@ int
 main(int argc, char **argv)
 {
 	struct buf cmd = BUF_INIT, env = BUF_INIT, given = BUF_INIT;
+	struct reply how = { .cursor = true };
 	struct buf reply = BUF_INIT;
 	struct event_span *span;
 	const char *dir = "";
@@ -503,10 +504,9 @@ main(int argc, char **argv)
 	if (read_byte(fd, START_MS) != 1)
 		not_started();
 	wait_for_end(fd);
-	if (job_reply(&job, &(struct reply){ .cursor = true, .raw = raw },
-		&reply, NULL) == -1)
+	how.raw = raw;
+	if (job_reply(&job, &how, &reply, NULL) == -1)
 		answer_sys("unable to read job %s", job.id);
-	puts(reply.data);
-	stdout_done();
+	job_reply_print(&job, &how, &reply);
 	return EXIT_OK;
 }

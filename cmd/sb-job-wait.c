@@ -61,7 +61,6 @@ main(int argc, char **argv)
 		answer_sys("unable to wait for job %s", j.id);
 	if (job_reply(&j, &r, &b, &state) == -1)
 		answer_sys("unable to read job %s", j.id);
-	puts(b.data);
-	stdout_done();
+	job_reply_print(&j, &r, &b);
 	return state == JOB_OVER ? EXIT_OK : EXIT_TIMEOUT;
 }

@@ -236,7 +236,6 @@ main(int argc, char **argv)
 		answer_sys("unable to wait for job %s", job.id);
 	if (job_reply(&job, &r, &b, NULL) == -1)
 		answer_sys("unable to read job %s", job.id);
-	puts(b.data);
-	stdout_done();
+	job_reply_print(&job, &r, &b);
 	return EXIT_OK;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "background.h"
+#include "err.h"
 #include "io.h"
 #include "json.h"
 #include "jobctl.h"
@@ -29,28 +30,23 @@ enum {
  * ---- The cursor: how many rows have been shown: rendered ones of standard
  * output and error, raw ones of both. ----
  */
-struct cursor {
-	uint64_t at[4];
-};
 
 static void
-read_cursor(const struct job *j, struct cursor *c)
+read_cursor(const struct job *j, uint64_t at[4])
 {
 	struct buf b = BUF_INIT;
-	uint64_t *at = c->at;
 
 	if (io_read_file_at(j->dirfd, "cursor", &b, CURSOR_BYTES) == -1 ||
 	    sscanf(buf_str(&b), "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
 		&at[0], &at[1], &at[2], &at[3]) != 4)
-		*c = (struct cursor){ { 0 } };
+		memset(at, 0, 4 * sizeof *at);
 	buf_release(&b);
 }
 
 static int
-move_cursor(const struct job *j, const struct cursor *c)
+move_cursor(const struct job *j, const uint64_t at[4])
 {
 	char text[CURSOR_BYTES];
-	const uint64_t *at = c->at;
 	int n = snprintf(text, sizeof text,
 	    "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", at[0], at[1],
 	    at[2], at[3]);
@@ -100,12 +96,21 @@ out_more(struct buf *b, const struct page *p)
 	}
 }
 
+/* Is there more than it has room for? */
+static bool
+is_part(const struct page *p)
+{
+	return p->cut || p->end < p->total;
+}
+
 static void
 out_err(struct buf *b, const struct page *p)
 {
 	out_key(b, "stderr");
 	out_string(b, buf_str(&p->text), p->text.len);
 	out_num(b, "stderr_total_lines", p->total);
+	if (is_part(p))
+		out_num(b, "stderr_end_offset", p->end);
 	if (p->lost > 0)
 		out_num(b, "stderr_dropped_lines", p->lost);
 }
@@ -216,35 +221,35 @@ look(struct job *j, enum job_state *state, struct job_end *e, bool *done)
 
 static int
 collect_err(const struct job *j, unsigned how, uint64_t first, uint64_t limit,
-    struct page *p)
+    uint64_t max, struct page *p)
 {
 	int fd = path_open(j->dirfd, "err", O_RDONLY | O_DIRECTORY, 0), rc;
 
 	if (fd == -1)
 		return errno == ENOENT ? 0 : -1;
-	rc = page_collect(p, fd, how, first, limit);
+	rc = page_collect(p, fd, how, first, limit, max);
 	io_drop(&fd);
 	return rc;
 }
 
 static int
-collect(const struct job *j, const struct reply *r, unsigned how,
+collect(const struct job *j, struct reply *r, unsigned how, uint64_t max,
     struct page *out, struct page *err)
 {
 	const int raw = r->raw ? 2 : 0;
-	struct cursor c;
+	uint64_t *at = r->at;
 
 	if (!r->cursor)
 		return r->err
-		    ? collect_err(j, how, r->first, r->limit, out)
-		    : page_collect(out, j->dirfd, how, r->first, r->limit);
-	read_cursor(j, &c);
-	if (page_collect(out, j->dirfd, how, c.at[raw], UINT64_MAX) == -1 ||
-	    collect_err(j, how, c.at[raw + 1], UINT64_MAX, err) == -1)
+		    ? collect_err(j, how, r->first, r->limit, max, out)
+		    : page_collect(out, j->dirfd, how, r->first, r->limit, max);
+	read_cursor(j, at);
+	if (page_collect(out, j->dirfd, how, at[raw], UINT64_MAX, max) == -1 ||
+	    collect_err(j, how, at[raw + 1], UINT64_MAX, max, err) == -1)
 		return -1;
-	c.at[raw] = shown(out);
-	c.at[raw + 1] = shown(err);
-	return move_cursor(j, &c);
+	at[raw] = shown(out);
+	at[raw + 1] = shown(err);
+	return 0;
 }
 
 static void
@@ -269,8 +274,8 @@ out_state(struct buf *b, const struct job_meta *m, enum job_state state,
 }
 
 int
-job_reply(struct job *j, const struct reply *r, struct buf *b,
-    enum job_state *state_out)
+job_reply(
+    struct job *j, struct reply *r, struct buf *b, enum job_state *state_out)
 {
 	struct page out = PAGE_INIT, err = PAGE_INIT;
 	enum job_state state;
@@ -284,12 +289,13 @@ job_reply(struct job *j, const struct reply *r, struct buf *b,
 		return -1;
 	if (done)
 		how |= PAGE_DONE;
-	if (collect(j, r, how, &out, &err) == -1)
+	if (collect(j, r, how, m.keep, &out, &err) == -1)
 		goto out;
 	buf_addc(b, '{');
 	out_state(b, &m, state, &e);
 	out_rows(b, &out);
-	if (r->id || state != JOB_OVER || out.lost + err.lost > 0)
+	if (r->id || state != JOB_OVER || out.lost + err.lost > 0 ||
+	    is_part(&out) || is_part(&err))
 		out_str(b, "command_session_id", j->id);
 	out_str(b, "workspace_session_id", m.session);
 	if (state == JOB_OVER)
@@ -306,6 +312,16 @@ out:
 	page_release(&out);
 	page_release(&err);
 	return rc;
+}
+
+void
+job_reply_print(const struct job *j, const struct reply *r, const struct buf *b)
+{
+	puts(b->data);
+	stdout_done();
+	/* At worst what was shown is shown again. */
+	if (r->cursor && move_cursor(j, r->at) == -1)
+		warn_sys("unable to note what of job %s was shown", j->id);
 }
 
 void

@@ -17,15 +17,24 @@ struct reply {
 	bool err; /* rows of standard error as the output */
 	bool raw; /* not rendered; there is another cursor for these */
 	bool id; /* always say the job's id */
+	uint64_t at[4]; /* private */
 };
 
 /*
  * Appends the object. Settles a job whose process was killed; asks a running
- * one for what is not on disk yet. state (if not
- * NULL) is the job's. -1 with errno.
+ * one for what is not on disk yet. state (if not NULL) is the job's. The text
+ * of each stream has as many bytes as of its output are kept, at most; what
+ * there is no room for comes with the next one. -1 with errno.
  */
 int job_reply(
-    struct job *j, const struct reply *r, struct buf *b, enum job_state *state);
+    struct job *j, struct reply *r, struct buf *b, enum job_state *state);
+
+/*
+ * Prints the object, and moves the cursor when that is done: what was not
+ * printed is not read. As stdout_done it ends the program where that fails.
+ */
+void job_reply_print(
+    const struct job *j, const struct reply *r, const struct buf *b);
 
 /* The answer about a job that does not exist. */
 void job_reply_unknown(struct buf *b, const char *id);

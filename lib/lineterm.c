@@ -417,14 +417,12 @@ put(struct lineterm *l, uint32_t ch)
 		return;
 	}
 	w = char_width(ch);
-	if (w == -1 && ch != 0 && ch != '\t' && ch != '\v' && ch != '\f')
+	if (w == -1 && ch != '\t')
 		return;
 	if (!l->is_cells && l->col == LINETERM_AT_END) {
 		append_char(l, ch);
 		return;
 	}
-	if (w == -1 && ch != '\t')
-		return;
 	to_cells(l);
 	if (w == 0) {
 		if (l->marks)
@@ -624,6 +622,8 @@ control(struct lineterm *l, unsigned char c)
 {
 	switch (c) {
 	case '\n':
+	case '\v':
+	case '\f':
 		end_line(l, 0);
 		break;
 	case '\r':

@@ -9,16 +9,16 @@
  * A row is final when it has left the top of the window, or at the end; until
  * then it is live.
  *
- *   text   What is not UTF-8 becomes U+FFFD. TAB stays TAB. NUL, VT and FF are
- *          kept, as text without width. Of other control characters, DEL and
- *          U+0080 to U+009F nothing is left.
+ *   text   What is not UTF-8 becomes U+FFFD. TAB stays TAB. Of other
+ *          control characters, DEL and U+0080 to U+009F nothing is left.
  *   cells  A line in which text was written over or erased is kept by the
  *          cells of a screen: half of a wide character overwritten leaves a
- *          blank, a mark goes with its character (two at most in such a line),
- *          and NUL, VT and FF are not kept. Blanks at the end of such a line
- *          are dropped: they wiped out what was there.
- *   LF     ends a row, also an empty one, also without CR. What stands after
- *          the last LF is a row if it is not empty.
+ *          blank, and a mark goes with its character (two at most in such a
+ *          line). Blanks at the end of such a line are dropped: they wiped out
+ *          what was there.
+ *   LF     ends a row, also an empty one, also without CR; so do VT and FF,
+ *          as a terminal moves down a line. What stands after the last is a
+ *          row if it is not empty.
  *   limit  A line that reaches ROW_BYTES_MAX bytes is ended there as a row
  *          with ROW_WRAPPED and goes on in the next. A line of more than
  *          LINETERM_CELLS_MAX columns that is written over is ended so too, but

@@ -49,16 +49,41 @@ add_mended(struct buf *b, const char *text, size_t n)
 		utf8_add(b, UTF8_BAD);
 }
 
+/* The only row, cut between two characters. */
 static void
+cut_row(struct page *p)
+{
+	size_t n = p->max;
+	const size_t all = p->text.len;
+
+	while (n > 0 && ((unsigned char)p->text.data[n] & 0xc0) == 0x80)
+		n--;
+	buf_cut(&p->text, n);
+	buf_addf(&p->text, "[... %zu bytes cut ...]", all - n);
+	p->cut = true;
+}
+
+/* False: there is no room for it. */
+static bool
 add_text(struct page *p, const char *text, size_t n)
 {
+	const size_t before = p->text.len;
+
 	if (p->any)
 		buf_addc(&p->text, '\n');
-	p->any = true;
 	if (p->raw && !utf8_is_valid(text, n))
 		add_mended(&p->text, text, n);
 	else
 		buf_add(&p->text, text, n);
+	if (p->text.len > p->max && p->any) {
+		buf_cut(&p->text, before);
+		p->full = true;
+		return false;
+	}
+	if (p->text.len > p->max)
+		cut_row(p);
+	p->any = true;
+	return true;
 }
 
 /* Stops where rows are missing. */
@@ -69,8 +94,9 @@ take_row(uint64_t row, const char *text, size_t n, unsigned flags, void *arg)
 
 	if (flags & ROW_GAP)
 		return false;
+	if (!add_text(p, text, n))
+		return false;
 	p->wrapped |= (flags & ROW_WRAPPED) != 0;
-	add_text(p, text, n);
 	p->end = row + 1;
 	return true;
 }
@@ -80,15 +106,14 @@ skip_lost(struct page *p, uint64_t from, uint64_t to)
 {
 	char words[64];
 
+	snprintf(words, sizeof words, "[... %" PRIu64 " rows dropped ...]",
+	    to - from);
+	if (!p->raw && !add_text(p, words, strlen(words)))
+		return;
 	if (p->lost == 0)
 		p->lost_from = from;
 	p->lost += to - from;
 	p->end = to;
-	if (p->raw)
-		return;
-	snprintf(words, sizeof words, "[... %" PRIu64 " rows dropped ...]",
-	    to - from);
-	add_text(p, words, strlen(words));
 }
 
 /* ---- rendered rows ---- */
@@ -125,14 +150,14 @@ take_live(struct page *p, const struct live *l, uint64_t limit)
 		lf = memchr(row, '\n', (size_t)(end - row));
 		if (!lf || lf == row)
 			return;
-		if (p->total++ < p->end || limit == 0)
+		if (p->total++ < p->end || limit == 0 || p->full ||
+		    !add_text(p, row + 1, (size_t)(lf - row) - 1))
 			continue;
 		limit--;
 		if (!p->live)
 			p->live_from = p->end;
 		p->live = true;
 		p->wrapped |= *row == 'w';
-		add_text(p, row + 1, (size_t)(lf - row) - 1);
 		p->end++;
 	}
 }
@@ -142,7 +167,7 @@ static int
 collect_final(
     struct page *p, const struct rows_file *f, uint64_t final, uint64_t *limit)
 {
-	while (*limit > 0 && p->end < final) {
+	while (*limit > 0 && p->end < final && !p->full) {
 		const uint64_t row = p->end;
 		const int64_t next = rows_next(f, row);
 		uint64_t n = final - row < *limit ? final - row : *limit;
@@ -210,7 +235,7 @@ collect_raw(struct page *p, int dirfd, bool done, uint64_t limit)
 		return errno == ENOENT ? 0 : -1;
 	p->total = rawrows_count(&r);
 	final = done ? p->total : rawrows_final(&r);
-	while (rc == 0 && limit > 0 && p->end < p->total) {
+	while (rc == 0 && limit > 0 && p->end < p->total && !p->full) {
 		const uint64_t row = p->end;
 		uint64_t next = rawrows_next(&r, row);
 
@@ -235,10 +260,11 @@ collect_raw(struct page *p, int dirfd, bool done, uint64_t limit)
 }
 
 int
-page_collect(
-    struct page *p, int dirfd, unsigned how, uint64_t first, uint64_t limit)
+page_collect(struct page *p, int dirfd, unsigned how, uint64_t first,
+    uint64_t limit, uint64_t max)
 {
 	p->first = p->end = first;
+	p->max = max < SIZE_MAX / 2 ? (size_t)max : SIZE_MAX / 2;
 	p->raw = (how & PAGE_RAW) != 0;
 	return (p->raw ? collect_raw : collect_rendered)(
 	    p, dirfd, (how & PAGE_DONE) != 0, limit);

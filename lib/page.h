@@ -19,8 +19,10 @@ struct page {
 	uint64_t live_from; /* rows from this one on can change */
 	uint64_t lost, lost_from; /* rows that were not kept, and the first */
 	bool wrapped; /* some row is only a part of a line */
+	bool cut; /* of the only row here the end is missing, as it says */
 	/* private */
-	bool any, raw;
+	bool any, raw, full;
+	size_t max;
 };
 
 #define PAGE_INIT { .text = BUF_INIT }
@@ -31,11 +33,12 @@ enum {
 };
 
 /*
- * At most limit rows from first on that are there, of the files in dirfd;
- * costs what is read. Without such files there are no rows. -1 with errno.
+ * At most limit rows from first on that are there, of the files in dirfd, and
+ * no more than their text has max bytes; a longer row is alone, and cut, with a
+ * mark. Costs what is read. Without such files there are no rows. -1 with errno.
  */
-int page_collect(
-    struct page *p, int dirfd, unsigned how, uint64_t first, uint64_t limit);
+int page_collect(struct page *p, int dirfd, unsigned how, uint64_t first,
+    uint64_t limit, uint64_t max);
 void page_release(struct page *p);
 
 #endif

@@ -183,13 +183,15 @@ ses_='"workspace_session_id":"S"'
 	run -100 sb-pty-read -r -R "$job"
 }
 
-@test "NUL in rows that can change, and in those that cannot" {
+@test "NUL is nothing in rendered rows, and stays in raw ones" {
 	start
 	ex -y 0 'printf "a\0b\nc\0"; sleep 1000'
 	eventually printed 2
-	is "$(of '|.output|@json')" '"a\u0000b\nc\u0000"'
+	is "$(of '|.output|@json')" '"ab\nc"'
 	sb-job-kill "$job"
 	later sb-pty-read "$job"
+	is "$(of '|.output|@json')" '"ab\nc"'
+	later sb-pty-read -R "$job"
 	is "$(of '|.output|@json')" '"a\u0000b\nc\u0000"'
 }
 
@@ -317,9 +319,17 @@ ses_='"workspace_session_id":"S"'
 	ex -R -P -y 60000 'seq 300000; printf last'
 	local from lost
 	from=$(of dropped_from) lost=$(of dropped_lines)
-	is "$(of total_lines) $(of '|.output|split("\n")|length')" "300001 $((300001 - lost))"
+	is "$(of total_lines)" 300001
 	is "$(of '|.output|split("\n")|.['"$from"']')" "$((from + lost + 1))"
-	is "$(of '|.output|split("\n")|last')" last
+	# There is more than an answer has room for.
+	while
+		of output >>got
+		[ "$(of end_offset)" != 300001 ]
+	do
+		later sb-job-wait -R "$job"
+	done
+	is "$(wc -l <got)" $((300001 - lost))
+	is "$(tail -n 1 got)" last
 	later sb-pty-read -R -o $((from + 10)) -n 2 "$job"
 	is "$(of output)" "$((from + lost + 1))"$'\n'"$((from + lost + 2))"
 	is "$(of start_offset) $(of end_offset) $(of dropped_lines)" "$((from + 10)) $((from + lost + 2)) $((lost - 10))"
@@ -388,4 +398,41 @@ asked() { awk -F'= ' '/^(read|pread64)\(/ { n += $NF } END { print n + 0 }' "$1"
 	is "$(whole)" "$(state error 3)$(rows 0 1 1 1 kept)$job_$ses_}"
 	is "$(of workspace_session_id)" "$s"
 	sb-pty-read -r "$job" | grep -q kept
+}
+
+@test "an answer that could not be printed has read nothing" {
+	start
+	run -111 bash -c 'sb-exec -s "$1" -y 60000 "seq 3" 3>&- >/dev/full' - "$s"
+	run -111 bash -c 'sb-job-wait namespace_execution_1 >/dev/full'
+	later sb-job-wait namespace_execution_1
+	is "$(of output)" $'1\n2\n3'
+	later sb-job-wait namespace_execution_1
+	is "$(of output)" ""
+}
+
+@test "an answer has no more bytes than the window; the rest comes with the next" {
+	start
+	printf 'runtime.namespace_execution.max_transcript_window_bytes 16384\n' >"$SB_STORE/conf"
+	ex -P -R -y 60000 'seq -f "%030.0f" 2000'
+	is "$(of total_lines) $(of end_offset) $(of '|.output|length')" "2000 528 16367"
+	[ "$(of command_session_id)" = "$job" ]
+	printf '%s\n' "$(of output)" >got
+	for _ in 1 2 3; do
+		later sb-job-wait -R "$job"
+		printf '%s\n' "$(of output)" >>got
+	done
+	is "$(of end_offset)" 2000
+	seq -f "%030.0f" 2000 | cmp - got
+	# One row that is longer is cut, and says so.
+	ex -P -R -y 60000 'head -c 80000 /dev/zero; echo; echo next'
+	is "$(of '|.output|length') $(of end_offset)" "16409 1"
+	has "$(of output)" "[... 63616 bytes cut ...]"
+	later sb-job-wait -R "$job"
+	is "$(of output)" next
+	# NUL is nothing on a terminal.
+	ex -y 60000 'head -c 30000 /dev/zero; printf "a\0b\n"'
+	is "$(of output) $(of total_lines)" "ab 1"
+	# Standard error has a window of its own.
+	ex -P -R -y 60000 'seq -f "%030.0f" 2000 >&2; echo out'
+	is "$(of output) $(of stderr_total_lines) $(of stderr_end_offset)" "out 2000 528"
 }

@@ -90,9 +90,9 @@ static const struct test line_tests[] = {
 	    S("\033[?25l\033[?2004h\033[>1u\033[=5u\033[<u\033[6n\033[c\033[>c"
 	      "\033[?u\033[?1h\033=\033>\033(B\033[2 q\033[4l\033[20t\033[1;2sa\n"),
 	    S("a\n") },
-	{ "NUL, VT and FF stay, other control characters not",
+	{ "VT and FF end a row, of other control characters nothing is left",
 	    S("a\0b\013c\014d\001\007\016\017\177\031e\302\205f\n"),
-	    S("a\0b\013c\014def\n") },
+	    S("ab\nc\ndef\n") },
 	{ "what is not UTF-8",
 	    S("\377a\303(\342\202b\355\240\200\300\200\360\237\230\033[mc\364"
 	      "\220\342\202\n\342\202"),
