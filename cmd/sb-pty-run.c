@@ -52,6 +52,10 @@
 #include "running.h"
 #include "transcript.h"
 
+enum {
+	FINALISE_TRIES = 3
+};
+
 static const char usage[] = "sb-pty-run [-3 fd] [-l fd] job";
 
 static struct job job = JOB_INIT;
@@ -198,36 +202,61 @@ account(const struct job_end *e)
 
 /*
  * A child does it. When the session ends, its init waits until the keeper is
- * reaped, pid_namespaces(7), and that is up to us.
+ * reaped, pid_namespaces(7), and that is up to us. False: it was killed.
  */
-static void
-finalise(struct job_end *e)
+static bool
+finalise_once(struct job_end *e)
 {
-	int p[2];
+	struct job_end after = *e;
+	bool told;
 	pid_t pid;
+	int p[2];
 
-	if (!job_session_is_automatic(meta.session))
-		return;
 	if (pipe2(p, O_CLOEXEC) == -1)
-		die_sys("unable to make a pipe");
+		return false;
 	pid = fork();
-	if (pid == -1)
-		die_sys("unable to fork");
 	if (pid == 0) {
 		io_drop(&p[0]);
-		job_finalise(meta.session, &job, e, FINALISE_MS);
-		_exit(io_write_all(p[1], e, sizeof *e) == -1);
+		job_finalise(meta.session, &job, &after, FINALISE_MS);
+		_exit(io_write_all(p[1], &after, sizeof after) == -1);
 	}
 	io_drop(&p[1]);
+	if (pid == -1) {
+		io_drop(&p[0]);
+		return false;
+	}
 	finalfd = p[0];
 	while (!final_ready)
 		wait_once();
 	final_ready = false;
-	if (io_read_all(finalfd, e, sizeof *e) != (ssize_t)sizeof *e)
-		die(EXIT_SYS, "the session could not be finalised");
+	told =
+	    io_read_all(finalfd, &after, sizeof after) == (ssize_t)sizeof after;
 	io_drop(&finalfd);
 	while (waitpid(pid, NULL, 0) == -1 && errno == EINTR)
 		continue;
+	if (told)
+		*e = after;
+	return told;
+}
+
+/*
+ * How the command ended stays what it is. Whoever is killed at it may have left
+ * a sb-publish behind that goes on: the next one waits for its gate, and finds
+ * what it did.
+ */
+static void
+finalise(struct job_end *e)
+{
+	for (int i = 0; i < FINALISE_TRIES; i++) {
+		if (finalise_once(e)) {
+			e->lost = false;
+			return;
+		}
+		e->lost = true;
+	}
+	job_end_fail(e, "unavailable",
+	    "who published the session was killed: sb-sweep publishes it "
+	    "afterwards");
 }
 
 /*
@@ -304,14 +333,18 @@ stay(void)
 	leaf_remove(&run.ladder.leaf);
 }
 
-/* What goes wrong before the command runs is the job's result. */
+/*
+ * What goes wrong before the command runs is the job's result. Afterwards it is
+ * written how the command ended, and stays: who finds us gone does the rest.
+ */
 static void
 at_exit(void)
 {
 	struct job_end e = { .status = "error" };
 	struct buf b = BUF_INIT;
 
-	if (run.over || job.dirfd == -1 || job.lockfd == -1)
+	if (run.over || job.dirfd == -1 || job.lockfd == -1 ||
+	    faccessat(job.dirfd, "ended", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return;
 	if (io_read_file_at(job.dirfd, "messages", &b, sizeof e.note) == 0)
 		snprintf(e.note, sizeof e.note, "%.*s",

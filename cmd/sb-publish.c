@@ -852,6 +852,9 @@ destroy(struct session *s)
 	struct event_span *span = event_begin("workspace_session.destroy");
 	int rc = session_stop(s);
 
+	/* Who waits for it finds that it was not taken away. */
+	if (rc == 0)
+		rc = job_tell_gone(s->id);
 	if (rc == 0)
 		rc = session_remove(s, true);
 	event_end(span, rc == 0 ? NULL : EVENT_ERROR);

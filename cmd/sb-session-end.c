@@ -128,7 +128,7 @@ main(int argc, char **argv)
 		    session_trouble());
 	if (verbose)
 		bytes = size_of(s.dirfd, "upper");
-	if (session_mark_ended(&s, true) == -1 ||
+	if (session_mark_ended(&s, true) == -1 || job_tell_gone(s.id) == -1 ||
 	    session_remove(&s, true) == -1) {
 		int err = errno;
 

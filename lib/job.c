@@ -500,6 +500,49 @@ job_is_pending(const char *session)
 	return rc == -1 ? -1 : pending;
 }
 
+static int
+tell_gone(int jobsfd, const char *id)
+{
+	char path[ID_MAX + 8];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/gone", id);
+	/* Empty: a full disk has room for it. */
+	fd = openat(
+	    jobsfd, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd == -1)
+		return errno == ENOENT ? 0 : -1;
+	io_drop(&fd);
+	return 0;
+}
+
+int
+job_tell_gone(const char *session)
+{
+	struct names every = NAMES_INIT, all = NAMES_INIT;
+	int fd = job_open_all(), rc = list_open(fd, &every, &all);
+
+	for (size_t i = 0; i < all.n && rc == 0; i++) {
+		const char *id = all.name[i];
+
+		if (is_over(fd, id))
+			continue;
+		rc = is_of_session(fd, id, session);
+		if (rc == 1)
+			rc = tell_gone(fd, id);
+	}
+	names_release(&every);
+	names_release(&all);
+	io_drop(&fd);
+	return rc;
+}
+
+bool
+job_was_told(const struct job *j)
+{
+	return exists(j->dirfd, "gone");
+}
+
 /* The object {"error":…}. */
 static void
 add_refusal(struct buf *b, const char *session, const struct names *active)

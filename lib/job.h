@@ -65,6 +65,7 @@ struct job_end {
 	char failure_class[80];
 	uint64_t attempts; /* it took, or 0 */
 	bool parked; /* kept, without processes */
+	bool lost; /* not written: who finalised it before was killed */
 };
 
 /* Directory jobs of the store, made if missing. Ends the program as
@@ -137,6 +138,15 @@ int job_active(const char *session, const char *except, struct names *out);
  * a process that was killed? 1, 0, -1 errno.
  */
 int job_is_pending(const char *session);
+
+/*
+ * Tells the jobs of a session that are not over, by the file gone of each, that
+ * it is about to be ended by one of our programs: to be called before its
+ * directory goes. A session that is gone without it was removed by others. -1
+ * with errno.
+ */
+int job_tell_gone(const char *session);
+bool job_was_told(const struct job *j);
 
 /* All jobs, oldest first. */
 int job_list(struct names *out);

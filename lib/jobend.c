@@ -15,6 +15,7 @@
 #include "cgroup.h"
 #include "err.h"
 #include "event.h"
+#include "history.h"
 #include "io.h"
 #include "json.h"
 #include "lock.h"
@@ -60,6 +61,13 @@ note(struct job_end *e, const char *text)
 	if (*e->note)
 		return;
 	snprintf(e->note, sizeof e->note, "%.*s", (int)n, text);
+}
+
+void
+job_end_fail(struct job_end *e, const char *class, const char *text)
+{
+	fail(e, class);
+	note(e, text);
 }
 
 static int
@@ -219,23 +227,41 @@ is_unchanged(const struct session *s)
 	return yes;
 }
 
+/*
+ * One that never was, see newsession.h, has nothing to publish. Somebody may
+ * have removed the lease of one that was.
+ */
+static bool
+never_was(const struct session *s)
+{
+	struct names v = NAMES_INIT;
+	int upper = path_open(s->dirfd, "upper", O_RDONLY | O_DIRECTORY, 0);
+	bool yes = stack_lease_never_was(s->dirfd) &&
+	    (upper == -1 ? errno == ENOENT
+			 : names_read(upper, &v) == 0 && v.n == 0);
+
+	names_release(&v);
+	io_drop(&upper);
+	return yes;
+}
+
 /* Of one that changed nothing, or never was. 1: it is gone. 0: no such one. */
 static int
 end_unchanged(struct session *s, struct job_end *e)
 {
 	struct event_span *span;
-	int rc;
+	int rc = -1;
 
 	span = event_begin("workspace_session.capture_changes");
-	/* One that never was, see newsession.h, has nothing to publish. */
-	if (!stack_lease_never_was(s->dirfd) && !is_unchanged(s)) {
+	if (!never_was(s) && !is_unchanged(s)) {
 		/* sb-publish looks itself. */
 		event_drop(span);
 		return 0;
 	}
 	event_end(span, NULL);
 	span = event_begin("workspace_session.destroy");
-	rc = session_remove(s, false) == 0 ? 1 : -1;
+	if (job_tell_gone(s->id) == 0 && session_remove(s, false) == 0)
+		rc = 1;
 	if (rc == -1) {
 		fail(e, "destroy_failed");
 		note(e, strerror(errno));
@@ -244,11 +270,120 @@ end_unchanged(struct session *s, struct job_end *e)
 	return rc;
 }
 
+static void
+out_count(struct buf *b, const struct history *h, const char *name)
+{
+	struct span n = json_member((struct span){ h->p, h->n }, name);
+
+	out_key(b, name);
+	buf_add(b, n.p ? n.p : "0", n.p ? n.n : 1);
+}
+
+/*
+ * What the history says of session id, as the member publish of an answer: what
+ * a publish did of which nobody heard. Only versions after since are looked at.
+ * False when there is nothing.
+ */
+static bool
+recall(const char *id, uint64_t since, struct buf *answer)
+{
+	struct history h = HISTORY_INIT;
+	struct manifest now = MANIFEST_INIT;
+	char hex[HASH_HEX + 1];
+	struct buf word = BUF_INIT;
+	const char *why;
+	int stack = store_open_stack();
+	enum history_kind kind = HISTORY_ERROR;
+	bool found = false;
+
+	/* A line newer than the manifest was never committed. */
+	if (manifest_read(stack, STACK_MANIFEST, &now, &why) == 0 &&
+	    history_open(stack, &h) == 1)
+		kind = history_prev(&h);
+	for (; !found && kind > HISTORY_START; kind = history_prev(&h)) {
+		struct span all = { h.p, h.n };
+
+		if (kind != HISTORY_LINE || h.version > now.version)
+			continue;
+		if (h.version <= since)
+			break;
+		buf_cut(&word, 0);
+		found = json_string(json_member(all, "session"), &word) &&
+		    strcmp(buf_str(&word), id) == 0;
+		if (found)
+			break;
+	}
+	if (found) {
+		buf_cut(answer, 0);
+		buf_addc(answer, '{');
+		out_str(answer, "workspace_session_id", id);
+		out_key(answer, "publish");
+		buf_addc(answer, '{');
+		out_bool(answer, "no_op", false);
+		out_key(answer, "revision");
+		buf_addc(answer, '{');
+		out_num(answer, "manifest_version", h.version);
+		if (h.version == now.version) {
+			manifest_root_hash(&now, hex);
+			out_str(answer, "root_hash", hex);
+			out_num(answer, "layer_count", now.n);
+		}
+		buf_addc(answer, '}');
+		out_key(answer, "route_summary");
+		buf_addc(answer, '{');
+		out_count(answer, &h, "source_count");
+		out_count(answer, &h, "ignored_count");
+		buf_addc(answer, '}');
+		out_count(answer, &h, "merged_count");
+		buf_adds(answer, "}}\n");
+	}
+	buf_release(&word);
+	history_close(&h);
+	manifest_release(&now);
+	io_drop(&stack);
+	return found;
+}
+
+/* Of the lease; 0 without one. */
+static uint64_t
+leased_version(const struct session *s)
+{
+	struct manifest m = MANIFEST_INIT;
+	const char *why;
+	uint64_t version = 0;
+
+	if (manifest_read(s->dirfd, "lease", &m, &why) == 0)
+		version = m.version;
+	manifest_release(&m);
+	return version;
+}
+
+static bool
+is_gone(const struct session *s)
+{
+	struct stat st;
+
+	return path_lstat(s->workfd, s->id, &st) == -1 && errno == ENOENT;
+}
+
+/* Did it make a layer, by its answer? */
+static bool
+has_committed(const struct buf *answer)
+{
+	struct span all = { buf_str(answer), answer->len }, no_op;
+
+	if (!json_is_valid(all.p, all.n, NULL, NULL))
+		return false;
+	no_op = json_member(json_member(all, "publish"), "no_op");
+	return no_op.p && no_op.n == strlen("false");
+}
+
 /* True: it is gone. False: it is to be kept, and e says why. */
 static bool
 publish_and_end(struct session *s, struct job_end *e, struct buf *answer)
 {
 	struct buf words = BUF_INIT;
+	uint64_t since;
 	int code;
 
 	if (quiesce(s, e) == -1)
@@ -256,8 +391,23 @@ publish_and_end(struct session *s, struct job_end *e, struct buf *answer)
 	code = end_unchanged(s, e);
 	if (code != 0)
 		return code == 1;
+	if (!session_has(s, "lease")) {
+		fail(e, "capture_failed");
+		snprintf(e->note, sizeof e->note,
+		    "workspace/%s/lease is missing: what the session changed "
+		    "is in workspace/%s/upper",
+		    s->id, s->id);
+		return false;
+	}
+	since = leased_version(s);
 	io_drop(&s->lockfd);
 	code = publish(s, answer, &words);
+	/* Somebody before us may have got as far as the stack, or sb-publish
+	 * was killed at the very end. */
+	if (code == EXIT_OK && !has_committed(answer))
+		recall(s->id, since, answer);
+	else if (code > 128 && is_gone(s) && recall(s->id, since, answer))
+		code = EXIT_OK;
 	if (code == EXIT_CONFLICT)
 		reject_class(answer, e);
 	else if (code == EXIT_TIMEOUT)
@@ -277,10 +427,8 @@ static void
 keep(struct session *s, struct job *j, struct job_end *e,
     const struct buf *answer)
 {
-	struct stat st;
-
 	/* Only its rest is left. */
-	if (path_lstat(s->workfd, s->id, &st) == -1 && errno == ENOENT)
+	if (is_gone(s))
 		return;
 	e->parked = true;
 	/* Should we be killed, who settles the job finds what became of it. */
@@ -291,18 +439,6 @@ keep(struct session *s, struct job *j, struct job_end *e,
 	e->parked = false;
 	if (!e->failed)
 		fail(e, "state_changed");
-}
-
-/* Did it make a layer, by its answer? */
-static bool
-has_committed(const struct buf *answer)
-{
-	struct span all = { buf_str(answer), answer->len }, no_op;
-
-	if (!json_is_valid(all.p, all.n, NULL, NULL))
-		return false;
-	no_op = json_member(json_member(all, "publish"), "no_op");
-	return no_op.p && no_op.n == strlen("false");
 }
 
 static void
@@ -371,6 +507,35 @@ forget_outcome(struct job_end *e)
 	e->attempts = 0;
 }
 
+/*
+ * The session is gone: published, ended or removed. Only then what was written
+ * down of it is not so.
+ */
+static void
+find_gone(const char *id, struct job *j, struct job_end *e, struct buf *answer)
+{
+	struct stat st;
+	bool known;
+
+	forget_outcome(e);
+	if (!j)
+		return;
+	known = path_lstat(j->dirfd, "publish", &st) == 0;
+	if (e->lost && !known && recall(id, 0, answer))
+		stage_file_nosync(
+		    j->dirfd, "publish", answer->data, answer->len, 0600);
+	else if (!known && !job_was_told(j) && !recall(id, 0, answer)) {
+		fail(e, "observation_failed");
+		*e->note = '\0';
+		snprintf(e->note, sizeof e->note,
+		    "workspace/%s is missing: somebody removed it, and nothing "
+		    "of it is published",
+		    id);
+	}
+	/* Whoever did it has told of it. */
+	buf_cut(answer, 0);
+}
+
 int
 job_finalise(const char *id, struct job *j, struct job_end *e, int ms)
 {
@@ -381,11 +546,11 @@ job_finalise(const char *id, struct job *j, struct job_end *e, int ms)
 	int rc = 0;
 
 	if (session_open(&s, id) == -1) {
-		/* Whatever was written down, it is not kept. */
 		if (errno == ENOENT)
-			forget_outcome(e);
+			find_gone(id, j, e, &answer);
 		else
 			fail(e, "observation_failed");
+		buf_release(&answer);
 		return 0;
 	}
 	if (!session_has(&s, "auto"))
@@ -393,10 +558,12 @@ job_finalise(const char *id, struct job *j, struct job_end *e, int ms)
 	if (session_gate(&s, true, ms) == -1) {
 		const bool late = errno == ETIMEDOUT;
 
-		if (errno == ENOENT)
-			forget_outcome(e);
-		if (errno == ENOENT || (errno == EAGAIN && ms == 0))
+		if (errno == EAGAIN && ms == 0)
 			goto out;
+		if (errno == ENOENT) {
+			find_gone(id, j, e, &answer);
+			goto out;
+		}
 		fail(e, late ? "timed_out" : "unavailable");
 		note(e,
 		    late ? "somebody is at work in the session: sb-sweep "
@@ -474,6 +641,7 @@ settle(struct job *j, const char *status, const char *words)
 		if (job_end_write(j, "ended", &e) == -1)
 			goto out;
 	}
+	e.lost = true;
 	event_where(&here);
 	if (event_move(&m.place) && killed)
 		tell_killed(&e);

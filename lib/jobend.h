@@ -24,9 +24,15 @@ bool job_session_is_automatic(const char *session);
  * job of it is left that could do it, and none may come; with one that is not
  * over, or ms as in lock.h not enough for the gate, nothing is done.
  *
+ * With e->lost somebody who was killed has begun with it: what he did is looked
+ * up. A session that is gone, and none of our programs ended it, is a failure.
+ *
  * 1 when it was published or kept, 0 when there was nothing to do.
  */
 int job_finalise(const char *id, struct job *j, struct job_end *e, int ms);
+
+/* It was not finalised: the class of that failure, and a word about it. */
+void job_end_fail(struct job_end *e, const char *class, const char *text);
 
 enum {
 	FINALISE_MS = 60000

@@ -423,15 +423,18 @@ end_together() {
 }
 
 @test "14: it cannot be read for good: said, with class and attempts; the session is kept, and whole" {
+	need strace
 	start
 	begin 'echo a >a'
-	cp "$W/$a/hold" good
-	echo garbage >"$W/$a/hold"
+	strace -f -qq -o trace -p "$(job_process "$job")" -P "$W/$a/hold" -e trace=read -e inject=read:error=EIO 3>&- &
+	tracer=$!
+	traced() { grep -q '^TracerPid:[[:blank:]]*[1-9]' "/proc/$(job_process "$job")/status"; }
+	eventually traced
 	go "$job"
+	wait $tracer || :
 	is "$(of '|[.status,.finalization_failed,.finalization_failure_class,.finalization_attempts,.session_retained,.workspace_session_id]' | tr -d ' \n')" \
 	    '["ok",true,"holder_finalization_observation_failed",3,true,"'"$a"'"]'
 	has "$(of message)" "workspace/$a/hold"
-	cp good "$W/$a/hold"
 	is "$(sb-exec -s "$a" -y 60000 'cat a' 3>&- | jq -r .output)" a
 	sb-publish "$a" >out
 	is "$(shows a)" a
@@ -774,4 +777,121 @@ end_together() {
 	run -100 sb-publish -g 2 "$s"
 	gate='exec 7<>"$1"; sb-publish -g 7 "$2"'
 	bash -c "$gate" - "$W/$s/gate" "$s" | grep -q '"destroyed":true'
+}
+
+# ---- who finalises is killed, and what is taken away from us ----
+
+# The finaliser: the parent of sb-publish, and not the job's process.
+finaliser() {
+	local p
+	pid=
+	for p in $(our_processes "$SB_STORE"); do
+		[ "$(cat "/proc/$p/comm")" = sb-publish ] || continue
+		p=$(ps -o ppid= -p "$p" | tr -d ' ')
+		[ "$(cat "/proc/$p/comm")" = sb-pty-run ] && pid=$p
+	done 2>/dev/null
+	[ -n "$pid" ]
+}
+# Holds the lock of the stack until go is written.
+hold_stack() {
+	mkfifo go
+	python3 -c 'import fcntl, struct, sys
+f = open(sys.argv[1], "r+")
+fcntl.fcntl(f, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+open("held", "w").close()
+open("go").read()' "$SB_STORE/layer-stack/.storage-writer.lock" 3>&- &
+	eventually [ -e held ]
+}
+
+@test "the finaliser killed, sb-publish goes on: the exit code stands, and what was published is said" {
+	need python3
+	start
+	begin 'echo k >k; trap "exit 7" EXIT'
+	hold_stack
+	echo | sb-pty-feed -y 60000 "$job" >fed 2>&1 3>&- &
+	eventually finaliser
+	kill -KILL "$pid"
+	echo >go
+	wait
+	answer=$(sb-job-wait -t 60000 "$job")
+	is "$(of '|[.status,.exit_code,.finalization_failed,.session_retained,.publish.no_op,.publish.revision.manifest_version,.publish.route_summary.source_count]' | tr -d ' \n')" \
+	    '["error",7,null,null,false,2,1]'
+	is "$(shows k)" k
+	is "$(ls -A "$W")" ""
+}
+
+@test "the finaliser killed together with sb-publish: another one publishes" {
+	need python3
+	start
+	begin 'echo k >k; trap "exit 7" EXIT'
+	hold_stack
+	echo | sb-pty-feed -y 60000 "$job" >fed 2>&1 3>&- &
+	eventually finaliser
+	# shellcheck disable=SC2046 # numbers
+	kill -KILL "$pid" $(ps -o pid= --ppid "$pid")
+	echo >go
+	wait
+	answer=$(sb-job-wait -t 60000 "$job")
+	is "$(of '|[.status,.exit_code,.finalization_failed,.publish.no_op]' | tr -d ' \n')" '["error",7,null,false]'
+	is "$(shows k)" k
+	is "$(ls -A "$W")" ""
+}
+
+@test "the finaliser and the job's process killed: who settles it finds the exit code, and what was published" {
+	need python3
+	start
+	begin 'echo k >k; trap "exit 7" EXIT'
+	hold_stack
+	echo | sb-pty-feed -y 0 "$job" >fed 2>&1 3>&- &
+	eventually finaliser
+	# shellcheck disable=SC2046 # numbers: it is two of them
+	kill -KILL $(job_process "$job")
+	echo >go
+	wait
+	answer=$(sb-job-wait -t 60000 "$job")
+	is "$(of '|[.status,.exit_code,.finalization_failed,.publish.revision.manifest_version]' | tr -d ' \n')" '["error",7,null,2]'
+	is "$(shows k)" k
+}
+
+@test "killed between the stack and the end of the session: what was published is said, once" {
+	start
+	mkdir bin
+	# The first one does its work and dies with its session in place.
+	cat >bin/sb-stack-swap <<-EOF
+		#!/bin/sh
+		$SB_BIN/sb-stack-swap "\$@"
+		[ -e $T/once ] && exit
+		>$T/once
+		kill -9 \$(ps -o ppid= -p \$PPID) \$PPID \$(ps -o ppid= -p \$(ps -o ppid= -p \$PPID))
+	EOF
+	chmod +x bin/sb-stack-swap
+	PATH=$T/bin:$PATH auto 'echo k >k; exit 7'
+	is "$(of '|[.status,.exit_code,.finalization_failed,.publish.no_op,.publish.revision.manifest_version]' | tr -d ' \n')" '["error",7,null,false,2]'
+	is "$(sb-stack-version)" 2
+	is "$(ls -A "$W")" ""
+}
+
+@test "the lease of an automatic session is removed: said, and what it changed is kept" {
+	start
+	begin 'echo k >k'
+	rm "$W/$a/lease"
+	go "$job" 'exit 7'
+	is "$(of '|[.status,.exit_code,.finalization_failed,.finalization_failure_class,.conflicted,.session_retained,.publish]' | tr -d ' \n')" \
+	    '["error",7,true,"holder_finalization_capture_failed",true,true,null]'
+	has "$(of message)" "workspace/$a/lease is missing"
+	is "$(cat "$W/$a/upper/k")" k
+	run sb-sweep
+	is "$(cat "$W/$a/upper/k")" k
+}
+
+@test "the directory of an automatic session is removed while its command runs: said" {
+	start
+	begin 'echo k >k'
+	rm -rf "${W:?}/$a"
+	go "$job" 'exit 7'
+	answer=$(sb-job-wait -t 60000 "$job")
+	is "$(of '|[.finalization_failed,.finalization_failure_class,.session_retained,.publish]' | tr -d ' \n')" \
+	    '[true,"holder_finalization_observation_failed",null,null]'
+	has "$(of message)" "workspace/$a is missing"
+	is "$(sb-stack-version)" 1
 }
