@@ -27,13 +27,16 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "err.h"
@@ -49,7 +52,8 @@
 static const char usage[] = "sb-ns-hold [-3 fd] session setup...";
 
 enum {
-	FENCE_MS = 30000
+	FENCE_MS = 30000,
+	LOOK_S = 5 /* so long a session outlives its directory */
 };
 
 static void
@@ -69,9 +73,14 @@ fence(const struct session *s)
 	int fd;
 
 	if (hold_read(s->dirfd, &h) == -1) {
-		if (errno == ENOENT)
+		/* Without it none was there, if nothing was mounted yet. */
+		if (errno == ENOENT && !session_has(s, "work/work"))
 			return;
-		die_sys("unable to read workspace/%s/hold", s->id);
+		if ((errno != ENOENT && errno != EINVAL) ||
+		    (hold_find(s->id, &h) == -1 && errno != ESRCH))
+			die_sys("unable to read workspace/%s/hold", s->id);
+		if (errno == ESRCH)
+			return;
 	}
 	fd = hold_open(&h);
 	if (fd == -1 && errno == ESRCH)
@@ -226,17 +235,28 @@ block_signals(sigset_t *set)
 	sigprocmask(SIG_BLOCK, set, NULL);
 }
 
-/* Ends when told to, or when the init has ended. */
-static void
-hold_on(pid_t init, const sigset_t *set)
+/* Whoever removed the session's directory left nothing to find us by. */
+static bool
+is_removed(int lock)
 {
+	struct stat st;
+
+	return fstat(lock, &st) == 0 && st.st_nlink == 0;
+}
+
+/* Ends when told to, or when the init has ended, or the session is no more. */
+static void
+hold_on(pid_t init, int lock, const sigset_t *set)
+{
+	const struct timespec look = { .tv_sec = LOOK_S };
+
 	for (;;) {
 		int sig;
 
 		if (waitpid(init, NULL, WNOHANG) == init)
 			return;
-		sig = sigwaitinfo(set, NULL);
-		if (sig == SIGTERM || sig == SIGINT)
+		sig = sigtimedwait(set, NULL, &look);
+		if (sig == SIGTERM || sig == SIGINT || is_removed(lock))
 			kill(init, SIGKILL); /* not reaped: still ours */
 	}
 }
@@ -328,6 +348,6 @@ main(int argc, char **argv)
 	if (ready != -1 && io_write_all(ready, "\n", 1) == -1 && errno != EPIPE)
 		return EXIT_SYS;
 	io_drop(&ready);
-	hold_on(h.pid, &set);
+	hold_on(h.pid, lock, &set);
 	return EXIT_OK;
 }

@@ -135,7 +135,7 @@ main(int argc, char **argv)
 	uint64_t ms = 5000;
 	struct session s;
 	struct hold h;
-	int opt, sig = 0, fd;
+	int opt, sig = 0, alive, fd;
 
 	err_init();
 	while ((opt = getopt(argc, argv, "+s:t:h")) != -1) {
@@ -152,18 +152,22 @@ main(int argc, char **argv)
 		usage_die(usage);
 	if (session_open(&s, argv[optind]) == -1)
 		die(EXIT_NO, "no such session: %s", argv[optind]);
-	fd = hold_read(s.dirfd, &h);
-	if (fd == -1 && errno != ENOENT)
-		die_sys("unable to read workspace/%s/hold", s.id);
-	if (fd == 0)
+	alive = session_can_be_entered(&s);
+	if (alive == -1)
+		die_sys(
+		    "unable to look at session %s%s", s.id, session_trouble());
+	if (alive == 0)
+		return EXIT_OK; /* nothing runs */
+	if (sig != 0) {
+		if (hold_read(s.dirfd, &h) == -1)
+			die_sys("unable to read workspace/%s/hold", s.id);
 		fd = hold_open(&h);
-	if (fd == -1) {
-		if (errno == ENOENT || errno == ESRCH)
-			return EXIT_OK; /* nothing runs */
-		die_sys("unable to look at session %s", s.id);
-	}
-	if (sig != 0)
+		if (fd == -1 && errno == ESRCH)
+			return EXIT_OK;
+		if (fd == -1)
+			die_sys("unable to look at session %s", s.id);
 		return signal_all(fd, sig, ms);
+	}
 	if (session_stop(&s) == -1)
 		die_sys("unable to end the processes of session %s%s", s.id,
 		    session_trouble());

@@ -13,6 +13,7 @@
 #include "buf.h"
 #include "io.h"
 #include "num.h"
+#include "path.h"
 #include "stage.h"
 #include "sys.h"
 
@@ -34,8 +35,12 @@ hold_read(int dirfd, struct hold *h)
 	char *space, *end;
 	int rc = -1;
 
-	if (io_read_file_at(dirfd, "hold", &b, 64) == -1)
+	if (io_read_file_at(dirfd, "hold", &b, 64) == -1) {
+		/* Something else is in its place. */
+		if (errno == EFBIG || errno == EISDIR || errno == ELOOP)
+			errno = EINVAL;
 		goto out;
+	}
 	/* Not synced: all that may be left of it after a crash of the machine,
 	 * and so of all that it named. */
 	if (*buf_str(&b) == '\0') {
@@ -84,6 +89,79 @@ ns_start_time(pid_t pid, uint64_t *out)
 		rc = 0;
 out:
 	buf_release(&b);
+	return rc;
+}
+
+static bool
+has_word(int proc, const char *pid, const char *file, const char *word)
+{
+	struct buf b = BUF_INIT;
+	char path[40];
+	bool has = false;
+
+	snprintf(path, sizeof path, "%s/%s", pid, file);
+	if (io_read_file_at(proc, path, &b, 65536) == 0) {
+		for (size_t at = 0; at < b.len && !has;
+		    at += strlen(b.data + at) + 1) {
+			b.data[at + strcspn(b.data + at, "\n")] = '\0';
+			has = strcmp(b.data + at, word) == 0;
+		}
+	}
+	buf_release(&b);
+	return has;
+}
+
+static bool
+is_first_inside(int proc, const char *pid)
+{
+	struct buf b = BUF_INIT;
+	char path[40], *p = NULL;
+	bool is = false;
+
+	snprintf(path, sizeof path, "%s/status", pid);
+	if (io_read_file_at(proc, path, &b, 65536) == 0)
+		p = strstr(buf_str(&b), "\nNSpid:");
+	if (p) {
+		p += strlen("\nNSpid:");
+		p[strcspn(p, "\n")] = '\0';
+		p += strspn(p, "\t ");
+		p = strpbrk(p, "\t ");
+		is = p && strcmp(p + 1, "1") == 0;
+	}
+	buf_release(&b);
+	return is;
+}
+
+int
+hold_find(const char *id, struct hold *h)
+{
+	struct names v = NAMES_INIT;
+	int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc = names_read(proc, &v);
+	bool found = false;
+	struct hold one;
+	uint64_t pid;
+
+	for (size_t i = 0; i < v.n && rc == 0; i++) {
+		if (!num_dec(v.name[i], 1, INT32_MAX, &pid))
+			continue;
+		one.pid = (pid_t)pid;
+		/* First who it is: the number may change hands. */
+		if (!has_word(proc, v.name[i], "comm", "sb-ns-hold") ||
+		    ns_start_time(one.pid, &one.start) == -1 ||
+		    !has_word(proc, v.name[i], "cmdline", id) ||
+		    !is_first_inside(proc, v.name[i]))
+			continue;
+		if (!found || one.start > h->start)
+			*h = one;
+		found = true;
+	}
+	names_release(&v);
+	io_drop(&proc);
+	if (rc == 0 && !found) {
+		errno = ESRCH;
+		rc = -1;
+	}
 	return rc;
 }
 

@@ -37,6 +37,13 @@ int hold_write(int dirfd, const struct hold *h);
 int hold_read(int dirfd, struct hold *h);
 
 /*
+ * The init of session id as /proc shows it, for when hold is missing or damaged:
+ * a sb-ns-hold that was given the id and is the first in its pid namespace.
+ * ESRCH when there is none. Reads all of /proc.
+ */
+int hold_find(const char *id, struct hold *h);
+
+/*
  * A pidfd of the recorded init; ESRCH when it is gone, also when its number
  * now belongs to somebody else. Any other errno: it may live.
  */

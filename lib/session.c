@@ -148,20 +148,27 @@ session_is_running(const struct session *s)
 	return rc;
 }
 
-/* A pidfd of the recorded init; ESRCH when there is none (any more). */
+/*
+ * A pidfd of the recorded init; ESRCH when there is none (any more). A record
+ * that somebody removed or damaged is made anew.
+ */
 static int
 open_init(const struct session *s, struct hold *h)
 {
 	trouble[0] = '\0';
-	if (hold_read(s->dirfd, h) == -1) {
-		if (errno == ENOENT)
-			errno = ESRCH;
-		else
-			blame(s,
-			    "hold is damaged (remove it if no process of the "
-			    "session is left)");
+	if (hold_read(s->dirfd, h) == 0)
+		return hold_open(h);
+	if (errno != ENOENT && errno != EINVAL) {
+		blame(s, "hold cannot be read");
 		return -1;
 	}
+	if (hold_find(s->id, h) == -1) {
+		if (errno != ESRCH)
+			blame(s, "hold is missing or damaged, and so is /proc");
+		return -1;
+	}
+	/* For those who only read it. Should that fail, they say so. */
+	hold_write(s->dirfd, h);
 	return hold_open(h);
 }
 

@@ -234,3 +234,42 @@ slow_holder() {
 	is "$(ls -A "$SB_STORE/workspace")" ""
 	is "$(our_processes "$SB_STORE")" ""
 }
+
+@test "hold removed or damaged while the holder lives: everything works, and the session can be ended" {
+	need overlay userns jq
+	mkdir -p ws; echo base >ws/f
+	make_store
+	for how in "rm -f" "truncate -s 0" "ln -sfn /etc/passwd" "cp /proc/version" "mkdir"; do
+		for end in sb-session-end sb-publish "sb-ns-kill"; do
+			s=$(sb-session-new)
+			init=$(cut -d' ' -f1 "$SB_STORE/workspace/$s/hold")
+			rm "$SB_STORE/workspace/$s/hold"
+			[ "$how" = "rm -f" ] || $how "$SB_STORE/workspace/$s/hold"
+			[ "$how" = mkdir ] || is "$(sb-run "$s" cat f)" base
+			rm -rf "$SB_STORE/workspace/$s/hold"
+			[ "$how" = "rm -f" ] || $how "$SB_STORE/workspace/$s/hold"
+			$end "$s" >out || fail "$how, $end"
+			[ ! -e "/proc/$init" ] || fail "$how, $end: the init lives"
+			[ $end != sb-ns-kill ] || { rm -rf "$SB_STORE/workspace/$s/hold"; sb-session-end "$s"; }
+		done
+	done
+}
+
+@test "an automatic session without hold is swept" {
+	need overlay userns
+	make_store
+	s=$(sb-session-new -a)
+	rm "$SB_STORE/workspace/$s/hold"
+	touch -d '2 minutes ago' "$SB_STORE/workspace/$s/auto"
+	is "$(sb-sweep)" "$s"
+	is "$(our_processes "$SB_STORE")" ""
+}
+
+@test "the directory of a session is removed: its holder ends by itself" {
+	need overlay userns
+	make_store
+	s=$(sb-session-new)
+	rm -rf "${SB_STORE:?}/workspace/$s"
+	nobody() { [ -z "$(our_processes "$SB_STORE")" ]; }
+	eventually nobody
+}
