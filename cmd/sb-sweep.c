@@ -5,9 +5,11 @@
  *
  *   1. Jobs without a process and without a status: see job_settle. The last
  *      one of an automatic session publishes it.
- *   2. Automatic sessions that no job is in and whose gate is free: who made
- *      them was killed before there was a job, or its last job was removed.
- *      Published too, should they have changed something.
+ *   2. Automatic sessions that no job is in and whose gate is free, a minute
+ *      after they were made: who made them was killed before there was a job,
+ *      or its last job was removed. Published too, should they have changed
+ *      something. The minute is for who makes one by sb-session-new -a and
+ *      has not begun with it yet.
  *   3. What is left of sessions that were being made or ended, of jobs that
  *      were being made, and empty cgroups of jobs.
  *   4. sb-layer-rm, without ids: leases, tickets, staging.
@@ -20,7 +22,10 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "buf.h"
@@ -35,6 +40,10 @@
 #include "store.h"
 
 static const char usage[] = "sb-sweep";
+
+enum {
+	UNUSED_S = 60
+};
 
 static bool failed; /* something could not be swept */
 
@@ -113,6 +122,21 @@ sweep_jobs(void)
 	leaf_sweep(JOB_LEAF);
 }
 
+/*
+ * Was it made so long ago that somebody would have begun with it? A clock that
+ * was set makes it look old, but never young for ever.
+ */
+static bool
+is_old(int workfd, const char *id)
+{
+	char path[ID_MAX + 8];
+	struct stat st;
+
+	snprintf(path, sizeof path, "%s/auto", id);
+	return path_lstat(workfd, path, &st) == 0 &&
+	    llabs((long long)time(NULL) - (long long)st.st_mtime) >= UNUSED_S;
+}
+
 static void
 sweep_sessions(void)
 {
@@ -124,7 +148,7 @@ sweep_sessions(void)
 	for (size_t i = 0; i < all.n; i++) {
 		struct job_end e = { .note = "" };
 
-		if (!id_is_valid(all.name[i]))
+		if (!id_is_valid(all.name[i]) || !is_old(fd, all.name[i]))
 			continue;
 		if (job_finalise(all.name[i], NULL, &e, 0) == 1)
 			puts(all.name[i]);

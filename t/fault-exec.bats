@@ -47,6 +47,8 @@ stuck() {
 }
 # The shell that calls it was started with another store than this round's.
 swept() {
+	# What was begun has had its minute.
+	find "$SB_STORE/workspace" -mindepth 2 -maxdepth 2 -name auto -exec touch -d '2 minutes ago' {} +
 	sb-sweep >swept 2>>said || return
 	[ -z "$(leaves)" ]
 }

@@ -161,7 +161,8 @@ pausing() {
 	start
 	auto 'setsid sh -c "trap \"\" TERM HUP; i=0; while :; do i=\$((i+1)); echo \$i >m; mv m n; done" >/dev/null 2>&1 & until [ -s n ]; do :; done'
 	is "$(of status) $(of publish_rejected)" "ok null"
-	is "$(our_processes "$SB_STORE" | grep -c .)" 0 || eventually [ -z "$(our_processes "$SB_STORE")" ]
+	nobody() { [ -z "$(our_processes "$SB_STORE")" ]; }
+	eventually nobody
 	[ "$(shows n)" -gt 0 ]
 	sb-stack-show | sb-layer-check
 }
@@ -570,7 +571,8 @@ end_together() {
 	is "$(of '|[.status,.publish_rejected,.publish_reject_class,.publish_rejection.source_conflict.path,.conflicted,.workspace_session_id]' | tr -d ' \n')" \
 	    '["ok",true,"source_conflict","f",true,"'"$a"'"]'
 	is "$(sb-session-ls -v | head -n 1 | jq -c '[.state,.finalize_policy,.conflicted]')" '["parked","no_op",true]'
-	[ -z "$(our_processes "$SB_STORE")" ] || eventually [ -z "$(our_processes "$SB_STORE")" ]
+	nobody() { [ -z "$(our_processes "$SB_STORE")" ]; }
+	eventually nobody
 	is "$(jq -r .error.details.conflicts[0].path "$W/$a/conflicted")" f
 	is "$(sb-file-read -s "$a" f | jq -r .content)" mine
 	printf h | sb-file-write -s "$a" h >out
