@@ -49,11 +49,12 @@
 #include "store.h"
 
 static const char usage[] =
-    "sb-exec [-IPR] [-3 fd] [-D dir] [-e name=value] ... [-i file] "
+    "sb-exec [-IPR] [-3 fd] [-D dir] [-e name=value] ... [-g ms] [-i file] "
     "[-s session] [-T term] [-t ms] [-w colsxrows] [-y ms] cmd...";
 
 enum {
-	GATE_MS = 30000,
+	GATE_MIN_MS = 5000, /* for the gate of a session, without -g */
+	GATE_MAX_MS = 30000,
 	START_MS = 30000,
 	UNDO_MS = 10000,
 	SHORT_MS = 20 /* what ends so soon is not synced for nothing */
@@ -65,7 +66,7 @@ static struct job_meta meta = {
 static const char *session_id; /* given, or NULL */
 static const char *input; /* a file, "-", or NULL */
 static bool raw; /* rows are not rendered */
-static uint64_t yield_ms = 1000, max_active, max_parked;
+static uint64_t yield_ms = 1000, gate_ms, max_active, max_parked;
 static int ready = -1;
 static struct session session = SESSION_INIT;
 static struct job job = JOB_INIT;
@@ -86,13 +87,20 @@ no_session(void)
 static void
 gate(bool exclusive)
 {
-	if (session_gate(&session, exclusive, GATE_MS) == 0)
+	struct buf d = BUF_INIT;
+	bool busy;
+
+	if (session_gate(&session, exclusive, (int)gate_ms) == 0)
 		return;
 	if (errno == ENOENT)
 		no_session();
-	if (errno == ETIMEDOUT)
-		die(EXIT_TIMEOUT, "session %s is being published or ended",
-		    session.id);
+	busy = errno == EAGAIN;
+	if (busy || errno == ETIMEDOUT) {
+		out_str(&d, "workspace_session_id", session_id);
+		out_str(&d, "reason", busy ? "busy" : "timeout");
+		answer_error(busy ? EXIT_BUSY : EXIT_TIMEOUT, KIND_FAILED, &d,
+		    "session %s is being published or ended", session.id);
+	}
 	answer_sys("unable to take the gate of session %s%s", session.id,
 	    session_trouble());
 }
@@ -410,12 +418,13 @@ main(int argc, char **argv)
 	struct buf reply = BUF_INIT;
 	struct event_span *span;
 	const char *dir = "";
+	bool patient = false;
 	uint64_t n;
 	int opt, fd;
 
 	err_init();
 	answer_always();
-	while ((opt = getopt(argc, argv, "+3:D:e:hi:IPRs:T:t:w:y:")) != -1) {
+	while ((opt = getopt(argc, argv, "+3:D:e:g:hi:IPRs:T:t:w:y:")) != -1) {
 		switch (opt) {
 		case '3':
 			if (!num_dec(optarg, 3, 1 << 20, &n) ||
@@ -428,6 +437,11 @@ main(int argc, char **argv)
 			continue;
 		case 'e':
 			give(&given, optarg);
+			continue;
+		case 'g':
+			if (!num_dec(optarg, 0, INT32_MAX, &gate_ms))
+				break;
+			patient = true;
 			continue;
 		case 'h':
 			usage_help(usage);
@@ -471,6 +485,11 @@ main(int argc, char **argv)
 	}
 	if (optind == argc || (input && meta.input))
 		usage_die(usage);
+	/* Who waits shortly for the command wants to know soon. */
+	if (!patient)
+		gate_ms = yield_ms < GATE_MIN_MS ? GATE_MIN_MS
+		    : yield_ms > GATE_MAX_MS     ? GATE_MAX_MS
+						 : yield_ms;
 	if (optind + 1 == argc &&
 	    argv[optind][strspn(argv[optind], " \t\n\r\f\v")] == '\0')
 		answer_error(EXIT_USAGE,

@@ -64,6 +64,23 @@ start() {
 	is "$(jq -r .status out)" ok
 }
 
+@test "a session that goes on being published: an error object, after as long as -g says" {
+	start
+	mkfifo go
+	sb-session-gate -x "$s" sh -c 'echo in >in; read x <go' 3>&- &
+	eventually [ -s in ]
+	run -98 --separate-stderr sb-exec -g 0 -s "$s" true
+	is "$(printf %s "$output" | jq -c '.error|[.kind,.details.workspace_session_id,.details.reason]')" '["operation_failed","'"$s"'","busy"]'
+	run -99 --separate-stderr sb-exec -g 100 -y 60000 -s "$s" true
+	is "$(printf %s "$output" | jq -c '.error|[.kind,.message,.details.reason]')" '["operation_failed","session '"$s"' is being published or ended","timeout"]'
+	# By default in time for who asks with -y 0.
+	run -99 timeout 20 sb-exec -y 0 -s "$s" true
+	run -100 sb-exec -g x -s "$s" true
+	echo >go
+	wait
+	is "$(sb-job-ls)" ""
+}
+
 @test "killed it leaves a job that goes on" {
 	start
 	sb-exec -s "$s" -y 60000 'echo ready >r; read x; echo $x >done' >out 3>&- &
