@@ -14,6 +14,7 @@
 
 #include "err.h"
 #include "io.h"
+#include "out.h"
 #include "path.h"
 #include "stage.h"
 #include "store.h"
@@ -72,6 +73,10 @@ main(int argc, char **argv)
 	if (optind != argc)
 		usage_die(usage);
 
+	/* The binding names it, in JSON. */
+	if (!utf8_is_valid(store_path(), strlen(store_path())))
+		die(EXIT_USAGE,
+		    "the store's path is not UTF-8: name another directory");
 	if (mkdir(store_path(), 0700) == -1 && errno != EEXIST)
 		die_sys("unable to make store %s", store_path());
 	fd = store_open();

@@ -79,3 +79,10 @@ load lib
 	run -111 fault_at mkdirat 2 ENOSPC sb-store-init
 	sb-store-init
 }
+
+@test "a path that is not UTF-8 is refused before anything is made" {
+	SB_STORE=$T/$'s\xff' run -100 sb-store-init
+	has "$output" "not UTF-8"
+	[ ! -e "$T/"$'s\xff' ]
+	SB_STORE="$T/störe" sb-store-init
+}
