@@ -54,6 +54,11 @@ print(const struct job *j, const struct job_meta *m, enum job_state state)
 
 	if (state == JOB_OVER && job_end_read(j, "status", &e) == 0)
 		wall = e.wall_ns;
+	if (state == JOB_DEAD) {
+		job_end_known(j, &e);
+		if (e.total_ns > 0)
+			wall = e.total_ns;
+	}
 	buf_addc(&b, '{');
 	out_str(&b, "command_session_id", j->id);
 	out_str(&b, "workspace_session_id", m->session);

@@ -62,5 +62,6 @@ main(int argc, char **argv)
 	if (job_reply(&j, &r, &b, &state) == -1)
 		answer_sys("unable to read job %s", j.id);
 	job_reply_print(&j, &r, &b);
-	return state == JOB_OVER ? EXIT_OK : EXIT_TIMEOUT;
+	/* A dead one that cannot be settled now has ended all the same. */
+	return state == JOB_OVER || state == JOB_DEAD ? EXIT_OK : EXIT_TIMEOUT;
 }

@@ -289,6 +289,26 @@ unpin(void)
 	pinned.stackfd = -1;
 }
 
+static bool
+is_full(int err)
+{
+	return err == ENOSPC || err == EDQUOT || err == EROFS;
+}
+
+/* Also where nothing can be written. */
+static int
+lock_stack(int stackfd, int ms)
+{
+	int lock = lock_take(stackfd, STACK_LOCK, false, ms);
+
+	if (lock != -1 || errno != EROFS)
+		return lock;
+	lock = openat(stackfd, STACK_LOCK, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (lock != -1 && lock_fd(lock, false, ms) == -1)
+		io_drop(&lock);
+	return lock;
+}
+
 static void
 pin_head(struct tree *t, int ms)
 {
@@ -302,7 +322,7 @@ pin_head(struct tree *t, int ms)
 	snprintf(t->lease, sizeof t->lease, "file-%ld-%08" PRIx32,
 	    (long)getpid(), r);
 	/* Shared: a layer that head names cannot go before our lease stands. */
-	lock = lock_take(t->stackfd, STACK_LOCK, false, ms);
+	lock = lock_stack(t->stackfd, ms);
 	if (lock == -1 && (errno == ETIMEDOUT || errno == EAGAIN))
 		answer_error(EXIT_TIMEOUT, KIND_FAILED, NULL,
 		    "gave up waiting for the stack lock");
@@ -317,6 +337,12 @@ pin_head(struct tree *t, int ms)
 		    "the store has no base: import a directory with "
 		    "sb-base-import");
 	t->lease_lock = stack_lease(t->stackfd, t->lease, &t->head);
+	if (t->lease_lock == -1 && is_full(errno)) {
+		/* No layer goes while the lock is held: enough to read. */
+		t->full = errno;
+		t->lease_lock = lock;
+		return;
+	}
 	if (t->lease_lock == -1)
 		answer_sys("unable to make lease %s", t->lease);
 	event_lease("lease.acquired", t->head.version);

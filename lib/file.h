@@ -41,6 +41,7 @@ struct tree {
 	struct manifest head;
 	char lease[ID_MAX + 1]; /* keeps the layers of head */
 	int lease_lock;
+	int full; /* errno: no lease could be written, head is for reading */
 };
 
 /*

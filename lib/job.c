@@ -240,6 +240,45 @@ out:
 	return rc;
 }
 
+static const char room[] = "room";
+
+void
+job_make_room(const struct job *j)
+{
+	static const char zeros[4096];
+	int fd = openat(j->dirfd, "env", O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	bool done = fd != -1 && fstat(fd, &st) == 0;
+
+	for (off_t at = 0; done && at < st.st_size;) {
+		size_t n = sizeof zeros;
+
+		if (st.st_size - at < (off_t)n)
+			n = (size_t)(st.st_size - at);
+		done = pwrite(fd, zeros, n, at) == (ssize_t)n;
+		at += (off_t)n;
+	}
+	io_drop(&fd);
+	if (!done || renameat(j->dirfd, "env", j->dirfd, room) == -1)
+		unlinkat(j->dirfd, "env", 0);
+}
+
+/* Written over what is there already, and given its name. */
+static int
+write_over(
+    const struct job *j, const char *old, const char *name, const struct buf *b)
+{
+	int fd = openat(j->dirfd, old, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	int rc = -1;
+
+	if (fd != -1 && pwrite(fd, b->data, b->len, 0) == (ssize_t)b->len)
+		rc = ftruncate(fd, (off_t)b->len);
+	io_drop(&fd);
+	if (rc == 0 && strcmp(old, name) != 0)
+		rc = renameat(j->dirfd, old, j->dirfd, name);
+	return rc;
+}
+
 int
 job_end_write(const struct job *j, const char *file, const struct job_end *e)
 {
@@ -265,6 +304,14 @@ job_end_write(const struct job *j, const char *file, const struct job_end *e)
 	if (e->parked)
 		buf_adds(&b, "parked 1\n");
 	rc = stage_file_nosync(j->dirfd, file, b.data, b.len, 0600);
+	if (rc == -1 && (errno == ENOSPC || errno == EDQUOT)) {
+		rc = write_over(j, room, file, &b);
+		/* What it says of the command, the new one says too. */
+		if (rc == -1)
+			rc = write_over(j, "ended", file, &b);
+	}
+	if (rc == 0 && strcmp(file, "status") == 0)
+		unlinkat(j->dirfd, room, 0);
 	buf_release(&b);
 	return rc;
 }

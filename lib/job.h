@@ -115,6 +115,13 @@ int job_end_write(
     const struct job *j, const char *file, const struct job_end *e);
 
 /*
+ * What the file env has is destroyed; its block stays as the file room, which
+ * job_end_write takes when the disk is full: how a command ended is not lost
+ * for that. Best effort.
+ */
+void job_make_room(const struct job *j);
+
+/*
  * Makes a job that is over survive a crash of the machine, best effort. Nobody
  * has to wait for that: it is not the command's work that would be lost.
  */

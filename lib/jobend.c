@@ -595,6 +595,13 @@ out:
 	return rc;
 }
 
+void
+job_end_known(const struct job *j, struct job_end *e)
+{
+	if (job_end_read(j, "ended", e) == -1)
+		*e = (struct job_end){ .status = "error" };
+}
+
 /* Its process did not get to it. */
 static void
 tell_killed(const struct job_end *e)

@@ -48,6 +48,9 @@ int job_settle(struct job *j);
 /* The same, of one whose process was killed because somebody wanted its end. */
 int job_cancelled(struct job *j);
 
+/* How a job of state JOB_DEAD ended, as far as it was written down. */
+void job_end_known(const struct job *j, struct job_end *e);
+
 /* The job's cgroup is JOB_LEAF-NAME: one name for each job of each store. */
 #define JOB_LEAF "sbjob"
 void job_leaf_name(const struct job *j, char *out, size_t n);

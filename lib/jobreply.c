@@ -184,6 +184,24 @@ refresh(const struct job *j)
 	return true;
 }
 
+/*
+ * Its process was killed, and nobody can write its end, say because the disk is
+ * full: what is known of it. That of its session comes when it is settled.
+ */
+static int
+look_unsettled(const struct job *j, struct job_end *e, bool *done)
+{
+	const char *why = strerror(errno);
+
+	job_end_known(j, e);
+	snprintf(e->note, sizeof e->note,
+	    "the process of the job was killed, and its end cannot be settled "
+	    "now: %s",
+	    why);
+	*done = true;
+	return 0;
+}
+
 /* done: nothing more will be printed. */
 static int
 look(struct job *j, enum job_state *state, struct job_end *e, bool *done)
@@ -193,7 +211,9 @@ look(struct job *j, enum job_state *state, struct job_end *e, bool *done)
 	if (job_state(j, state) == -1)
 		return -1;
 	if (*state == JOB_DEAD) {
-		if (job_settle(j) == -1 || job_state(j, state) == -1)
+		if (job_settle(j) == -1)
+			return look_unsettled(j, e, done);
+		if (job_state(j, state) == -1)
 			return -1;
 		/* Another is at it. */
 		if (*state == JOB_DEAD)
@@ -298,7 +318,7 @@ job_reply(
 	    is_part(&out) || is_part(&err))
 		out_str(b, "command_session_id", j->id);
 	out_str(b, "workspace_session_id", m.session);
-	if (state == JOB_OVER)
+	if (state == JOB_OVER || state == JOB_DEAD)
 		out_end(b, j, &e);
 	out_more(b, &out);
 	if (!m.pty && r->cursor)

@@ -22,9 +22,10 @@ struct reply {
 
 /*
  * Appends the object. Settles a job whose process was killed; asks a running
- * one for what is not on disk yet. state (if not NULL) is the job's. The text
- * of each stream has as many bytes as of its output are kept, at most; what
- * there is no room for comes with the next one. -1 with errno.
+ * one for what is not on disk yet; one that cannot be settled, since nothing
+ * can be written, is answered from what is known. state (if not NULL) is the
+ * job's. The text of each stream has as many bytes as of its output are kept,
+ * at most; what there is no room for comes with the next one. -1 with errno.
  */
 int job_reply(
     struct job *j, struct reply *r, struct buf *b, enum job_state *state);

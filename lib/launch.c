@@ -110,7 +110,7 @@ read_words(struct launch *h, struct inside *in)
 		return fail(h, "read the job's file env");
 	in->envp[n] = xasprintf("SB_JOB=%s", h->job->id);
 	/* It may hold secrets, and nobody reads it again. */
-	unlinkat(h->job->dirfd, "env", 0);
+	job_make_room(h->job);
 	return 0;
 }
 

@@ -165,6 +165,10 @@ look(struct plan *l, const struct put *p)
 
 	memcpy(was, l->layer, sizeof was);
 	tree_open(&l->tree, NULL, p->ms);
+	if (l->tree.full != 0) {
+		errno = l->tree.full;
+		answer_sys("unable to make a lease");
+	}
 	tree_find(&l->tree, p->path, &l->old);
 	file_require(&l->tree, &l->old, p->path, !p->reads);
 	snprintf(l->layer, sizeof l->layer, "%s", l->old.layer);

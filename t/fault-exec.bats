@@ -294,3 +294,47 @@ gap() { tr -s ' 0' ' 0' <"$SB_STORE/jobs/$job/log.gap" | sed -E 's/\b0+([0-9])/\
 	sb-session-end "$s"
 	umount small
 }
+
+# ---- a full disk ----
+
+fill() { for n in 64k 4k 512; do dd if=/dev/zero of="small/$1.$n" bs=$n 2>/dev/null || :; done; }
+
+@test "on a file system that is really full a job's end is known, and can be asked; with room again it is published" {
+	need root overlay userns jq
+	truncate -s 24M image
+	mkfs.ext4 -q -F -m 0 image
+	mkdir -p small ws
+	echo base >ws/f
+	mount -o loop image small 2>/dev/null || skip "no loop devices"
+	export SB_STORE=$T/small/store
+	sb-store-init
+	sb-base-import ws >/dev/null
+	for how in ends killed; do
+		sb-exec -y 0 "echo $how >$how; echo ready; read x; exit 7" >out 3>&-
+		a=$(jq -r .workspace_session_id out) job=$(jq -r .command_session_id out)
+		eventually [ -s "$SB_STORE/workspace/$a/upper/$how" ]
+		fill fill
+		if [ $how = killed ]; then
+			kill -KILL "$(job_process "$job")"
+		else
+			echo | sb-pty-feed "$job" >fed 2>&1 3>&- || :
+		fi
+		sb-job-wait -t 60000 "$job" >answer 2>said || fail "$how: $(cat answer said)"
+		is "$how $(jq -c '[.status,.exit_code]' answer)" "$how $([ $how = killed ] && echo '["error",null]' || echo '["error",7]')"
+		sb-job-ls -v >list 2>>said
+		is "$(grep "\"$job\"" list | jq -r .status)" error
+		rm small/fill.*
+		touch -d '2 minutes ago' "$SB_STORE/workspace/$a/auto" 2>/dev/null || :
+		sb-sweep >swept 2>>said
+		# Refused once, it is kept, and nothing is lost.
+		[ ! -d "$SB_STORE/workspace/$a" ] || sb-publish "$a" >out
+		is "$(sb-stack-show | sb-layer-cat $how)" $how
+	done
+	umount small
+}
+
+teardown() {
+	sb_teardown; local rc=$?
+	! mountpoint -q "$T/small" 2>/dev/null || umount "$T/small"
+	return $rc
+}

@@ -141,6 +141,13 @@ answer_round() {
 	[ "$status" = 0 ] || { listing "$SB_STORE" | grep -v " ./observability" >after; same after before; }
 	sb-stack-show | sb-layer-check
 	is "$(sb-file-read -s "$s" d/f | jq -r .content | xargs)" '1 two 3'
+	# To read head needs no room.
+	for n in 64k 4k 512; do dd if=/dev/zero of=small/more.$n bs=$n 2>/dev/null || :; done
+	mkdir "$SB_STORE/layer-stack/leases/full" 2>/dev/null && rmdir "$SB_STORE/layer-stack/leases/full"
+	sb-file-read d/f >out
+	sb-file-list . >out
+	sb-file-blame d/f >out
+	rm small/more.*
 	rm small/fill.*
 	edits 3 three | sb-file-edit -s "$s" d/f >out
 	sb-file-write n/n/f <large >out

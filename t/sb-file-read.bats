@@ -278,3 +278,13 @@ refused() {
 	SB_STORE=$T/none run -111 sb-file-read a.txt
 	SB_STORE='' run -100 sb-file-read a.txt
 }
+
+@test "head is read where no lease can be written, with the stack locked meanwhile" {
+	need strace jq
+	is "$(fault_at mkdirat 1..9 ENOSPC sb-file-read a.txt | jq -r .num_lines)" 3
+	is "$(fault_at mkdirat 1..9 EROFS sb-file-read a.txt | jq -r .num_lines)" 3
+	run -111 fault_at mkdirat 1..9 EIO sb-file-read a.txt
+	run -111 --separate-stderr fault_at mkdirat 1..9 ENOSPC sb-file-write a.txt <base.hash
+	has "$stderr" "No space left"
+	sb-file-read a.txt >out
+}
