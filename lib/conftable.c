@@ -709,8 +709,9 @@ const struct conf_key conf_keys[] = {
 	    .min = 1,
 	    .max = INT64_MAX / 4,
 	    .fallback = "1048576",
-	    .help = "How many bytes of a job's newest output are kept, and as "
-		    "many of its rows.",
+	    .help = "How many bytes of a job's newest output are kept, of its "
+		    "rows, the first and the newest, and of the rows in an "
+		    "answer.",
 	},
 	{
 	    .name = "runtime.namespace_execution.scratch_root",
