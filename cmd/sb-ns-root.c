@@ -11,8 +11,9 @@
 #include "err.h"
 #include "mem.h"
 #include "nsroot.h"
+#include "num.h"
 
-static const char usage[] = "sb-ns-root [-m dir] ... tree target";
+static const char usage[] = "sb-ns-root [-b bytes] [-m dir] ... tree target";
 
 int
 main(int argc, char **argv)
@@ -20,10 +21,13 @@ main(int argc, char **argv)
 	const char **masks = xcalloc((size_t)argc, sizeof *masks);
 	struct buf why = BUF_INIT;
 	size_t nmasks = 0;
+	uint64_t bytes = 0;
 	int opt;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+m:h")) != -1) {
+	while ((opt = getopt(argc, argv, "+b:m:h")) != -1) {
+		if (opt == 'b' && num_dec(optarg, 1 << 20, INT64_MAX, &bytes))
+			continue;
 		if (opt == 'm')
 			masks[nmasks++] = optarg;
 		else if (opt == 'h')
@@ -34,7 +38,7 @@ main(int argc, char **argv)
 	if (optind + 2 != argc || argv[optind + 1][0] != '/')
 		usage_die(usage);
 	if (nsroot_make(AT_FDCWD, argv[optind], argv[optind + 1],
-		getenv("HOME"), masks, nmasks, &why) == -1)
+		getenv("HOME"), bytes, masks, nmasks, &why) == -1)
 		die(EXIT_SYS, "%s", buf_str(&why));
 	return EXIT_OK;
 }

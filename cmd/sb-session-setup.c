@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "buf.h"
+#include "conf.h"
 #include "err.h"
 #include "event.h"
 #include "io.h"
@@ -67,12 +68,33 @@ mount_layers(int dirfd, enum overlay_way way)
 	manifest_release(&m);
 }
 
+/* Of the directories that are private to the session. */
+static uint64_t
+private_bytes(void)
+{
+	struct buf why = BUF_INIT;
+	struct conf conf;
+	uint64_t bytes;
+	int fd = store_open();
+
+	if (conf_read(fd, &conf, &why) == -1) {
+		if (why.len > 0)
+			die(EXIT_USAGE, "%s", buf_str(&why));
+		die_sys("unable to read %s of the store", CONF_NAME);
+	}
+	bytes = conf_number(&conf, CONF_PRIVATE);
+	conf_release(&conf);
+	io_drop(&fd);
+	return bytes;
+}
+
 int
 main(int argc, char **argv)
 {
 	enum overlay_way way = OVERLAY_AUTO;
 	struct buf why = BUF_INIT;
 	const char *store;
+	uint64_t bytes;
 	int opt, dirfd;
 
 	err_init();
@@ -89,9 +111,10 @@ main(int argc, char **argv)
 	dirfd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dirfd == -1)
 		die_sys("unable to open the directory of the session");
+	bytes = private_bytes();
 	mount_layers(dirfd, way);
-	if (nsroot_make(dirfd, "merged", argv[optind], getenv("HOME"), &store,
-		1, &why) == -1)
+	if (nsroot_make(dirfd, "merged", argv[optind], getenv("HOME"), bytes,
+		&store, 1, &why) == -1)
 		die(EXIT_SYS, "%s", buf_str(&why));
 	return EXIT_OK;
 }

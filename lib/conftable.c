@@ -762,7 +762,8 @@ const struct conf_key conf_keys[] = {
 	    .max = 100000,
 	    .fallback = "100",
 	    .help = "How many sessions whose publish was refused, or failed, "
-		    "may be kept before new automatic ones are refused.",
+		    "may be kept before new automatic ones are refused. Those "
+		    "that run already may still add to them.",
 	},
 	{
 	    .name = "runtime.workspace.on_restart",
@@ -770,6 +771,17 @@ const struct conf_key conf_keys[] = {
 	    .words = "keep reap",
 	    .fallback = "keep",
 	    .help = "What becomes of sessions when the box is started again.",
+	},
+	{
+	    .name = "runtime.workspace.private_bytes",
+	    .type = CONF_NUMBER,
+	    .which = CONF_PRIVATE,
+	    .min = 1048576,
+	    .max = INT64_MAX,
+	    .fallback = "2147483648",
+	    .help = "How much the private directories of a session, which are "
+		    "memory, may hold together. One that runs keeps what it "
+		    "was started with.",
 	},
 	{
 	    .name = "runtime.workspace.rfc1918_egress",

@@ -56,6 +56,7 @@ enum conf_which {
 	CONF_EVENTS_DISK, /* observability.max_disk_bytes */
 	CONF_EVENTS_LINE, /* observability.max_line_bytes */
 	CONF_MAX_PARKED, /* runtime.workspace.max_parked */
+	CONF_PRIVATE, /* runtime.workspace.private_bytes */
 	CONF_HIDDEN_PATHS, /* runner.mount_mask.hidden_paths */
 	CONF_WORKSPACE_ROOTS, /* manager.workspace_roots */
 	CONF_CONTAINER_ENV, /* manager.docker.container_env.* */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,6 +16,10 @@
 #include "io.h"
 #include "mem.h"
 #include "path.h"
+
+enum {
+	BYTES_PER_INODE = 4096
+};
 
 /* Says what was impossible, and errno. */
 __attribute__((format(printf, 2, 3))) static int
@@ -119,6 +124,65 @@ make_proc_safe(struct buf *why)
 	return 0;
 }
 
+/* ---- the private directories: parts of one file system ---- */
+
+enum part {
+	PART_TMP,
+	PART_RUN,
+	PART_SHM,
+	PART_VAR,
+	PART_HOME,
+	PARTS
+};
+
+/*
+ * One file system, so that one bound holds for all of it. Its root is seen by
+ * nobody: parts are open mounts of the directories in it, which attach puts in
+ * place.
+ */
+static int
+make_parts(uint64_t bytes, int part[PARTS], struct buf *why)
+{
+	static const struct {
+		const char *path;
+		mode_t mode;
+	} dir[PARTS] = {
+		[PART_TMP] = { "/tmp/tmp", 01777 },
+		[PART_RUN] = { "/tmp/run", 0755 },
+		[PART_SHM] = { "/tmp/shm", 01777 },
+		[PART_VAR] = { "/tmp/var", 01777 },
+		[PART_HOME] = { "/tmp/home", 0700 },
+	};
+	char options[96] = "mode=755";
+
+	/* Many empty files are memory as well. */
+	if (bytes > 0)
+		snprintf(options, sizeof options,
+		    "mode=755,size=%" PRIu64 ",nr_inodes=%" PRIu64, bytes,
+		    bytes / BYTES_PER_INODE);
+	if (put_tmpfs("/tmp", options, 0, why) == -1)
+		return -1;
+	for (size_t i = 0; i < PARTS; i++) {
+		if (mkdir(dir[i].path, dir[i].mode) == 0)
+			part[i] = open_tree(AT_FDCWD, dir[i].path,
+			    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+		if (part[i] == -1)
+			return fail(
+			    why, "unable to make a private %s", dir[i].path);
+	}
+	if (umount2("/tmp", MNT_DETACH) == -1)
+		return fail(why, "unable to unmount /tmp");
+	return 0;
+}
+
+static int
+attach(int part, const char *path, struct buf *why)
+{
+	if (move_mount(part, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) == -1)
+		return fail(why, "unable to mount a private %s", path);
+	return 0;
+}
+
 static int
 make_device(const char *name, struct buf *why)
 {
@@ -141,7 +205,7 @@ make_device(const char *name, struct buf *why)
  * binds of the old one: an ordinary user cannot make them.
  */
 static int
-make_dev(struct buf *why)
+make_dev(int shm, struct buf *why)
 {
 	static const char *const device[] = { "null", "zero", "full", "random",
 		"urandom", "tty", NULL };
@@ -160,7 +224,7 @@ make_dev(struct buf *why)
 	if (mount("devpts", "/tmp/pts", "devpts", MS_NOSUID | MS_NOEXEC,
 		"newinstance,ptmxmode=0666,mode=620") == -1)
 		return fail(why, "unable to mount a private /dev/pts");
-	if (put_tmpfs("/tmp/shm", "mode=1777", 0, why) == -1)
+	if (attach(shm, "/tmp/shm", why) == -1)
 		return -1;
 	for (size_t i = 0; i < sizeof link / sizeof link[0]; i++) {
 		snprintf(to, sizeof to, "/tmp/%s", link[i][1]);
@@ -196,7 +260,7 @@ make_path(const char *path, struct buf *why)
 
 /* Every program gets the home that it expects, also one below /tmp. */
 static int
-make_home(const char *home, struct buf *why)
+make_home(const char *home, int part, struct buf *why)
 {
 	struct stat root, st;
 
@@ -210,20 +274,25 @@ make_home(const char *home, struct buf *why)
 	/* However "/" is spelt, it stays what it is. */
 	if (is_dir(home) && stat(home, &st) == 0 && stat("/", &root) == 0 &&
 	    (st.st_dev != root.st_dev || st.st_ino != root.st_ino))
-		return put_tmpfs(home, "mode=700", 0, why);
+		return attach(part, home, why);
 	return 0;
 }
 
 static int
-make_private(const char *home, struct buf *why)
+make_private(const char *home, uint64_t bytes, struct buf *why)
 {
-	if (make_dev(why) == -1 ||
-	    put_tmpfs("/tmp", "mode=1777", 0, why) == -1 ||
-	    put_tmpfs("/run", "mode=755", 0, why) == -1 ||
-	    (is_dir("/var/tmp") &&
-		put_tmpfs("/var/tmp", "mode=1777", 0, why) == -1))
-		return -1;
-	return make_home(home, why);
+	int part[PARTS] = { -1, -1, -1, -1, -1 }, rc = -1;
+
+	if (make_parts(bytes, part, why) == 0 &&
+	    make_dev(part[PART_SHM], why) == 0 &&
+	    attach(part[PART_TMP], "/tmp", why) == 0 &&
+	    attach(part[PART_RUN], "/run", why) == 0 &&
+	    (!is_dir("/var/tmp") ||
+		attach(part[PART_VAR], "/var/tmp", why) == 0))
+		rc = make_home(home, part[PART_HOME], why);
+	for (size_t i = 0; i < PARTS; i++)
+		io_drop(&part[i]);
+	return rc;
 }
 
 static int
@@ -254,7 +323,7 @@ put_in_place(int tree, const char *target, struct buf *why)
 
 int
 nsroot_make(int dirfd, const char *tree, const char *target, const char *home,
-    const char *const *mask, size_t nmasks, struct buf *why)
+    uint64_t bytes, const char *const *mask, size_t nmasks, struct buf *why)
 {
 	mode_t old = umask(0);
 	int fd, rc = -1;
@@ -269,7 +338,7 @@ nsroot_make(int dirfd, const char *tree, const char *target, const char *home,
 	    set_attr(fd, "", false, 0, MOUNT_ATTR_RDONLY, why) == -1 ||
 	    set_attr(AT_FDCWD, "/proc", false, 0, MOUNT_ATTR_RDONLY, why) ==
 		-1 ||
-	    make_private(home, why) == -1 || make_proc_safe(why) == -1)
+	    make_private(home, bytes, why) == -1 || make_proc_safe(why) == -1)
 		goto out;
 	for (size_t i = 0; i < nmasks; i++)
 		if (is_dir(mask[i]) && cover(mask[i], why) == -1)

@@ -4,6 +4,7 @@
 #define SB_NSROOT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "buf.h"
 
@@ -13,7 +14,8 @@
  *   1. Keep hold of what is mounted at dirfd/tree.
  *   2. Make everything read-only and without devices, but the fresh /proc.
  *   3. Private and empty: /tmp, /var/tmp, /run, home (if not NULL), /dev with
- *      the devices that every program expects and terminals of its own.
+ *      the devices that every program expects and terminals of its own. All
+ *      that is stored there is memory: bytes in all, if not 0.
  *   4. The fresh /proc: what of it writes to the host's kernel becomes
  *      read-only, what shows its inside is covered.
  *   5. Cover each of the nmasks directories mask.
@@ -25,6 +27,7 @@
  * -1, and why says what was impossible.
  */
 int nsroot_make(int dirfd, const char *tree, const char *target,
-    const char *home, const char *const *mask, size_t nmasks, struct buf *why);
+    const char *home, uint64_t bytes, const char *const *mask, size_t nmasks,
+    struct buf *why);
 
 #endif

@@ -84,6 +84,7 @@ t runtime.publish.git keep conflict,keep discard
 t runtime.workspace.root shared private,shared public
 t runtime.workspace.on_restart keep reap,keep kill
 i runtime.workspace.max_parked 100 1,100000 0,100001
+i runtime.workspace.private_bytes 2147483648 1048576 1048575
 i runtime.command.max_active 32 1,1024 0,1025
 i runtime.command.read_lines_default 200 1,1000 0,1001
 i runtime.command.read_lines_max 1000 200,100000 0,199

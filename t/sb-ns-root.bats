@@ -33,3 +33,25 @@ start() {
 	s=$(sb-session-new)
 	is "$(sb-run "$s" sh -c 'pwd; cat f; ls -A ..')" "$(printf '%s\n1\nsrc' "$T/home/src")"
 }
+
+@test "the private directories share one bound, which the store's conf has" {
+	start
+	# 2 GiB by default, of one file system.
+	is "$(sb-run "$s" sh -c 'stat -f -c "%b %S" /tmp /run /dev/shm /var/tmp ~ | sort -u')" '524288 4096'
+	is "$(sb-run "$s" sh -c 'stat -c "%A %n" /tmp /run /dev/shm /var/tmp; stat -c %A ~')" \
+	    $'drwxrwxrwt /tmp\ndrwxr-xr-x /run\ndrwxrwxrwt /dev/shm\ndrwxrwxrwt /var/tmp\ndrwx------'
+	is "$(sb-run "$s" sh -c 'ls -A /tmp /run /dev/shm /var/tmp | grep -v ":$"' | tr -d '\n' | grep -v "$(echo "$T" | cut -d/ -f3)")" ''
+	echo 'runtime.workspace.private_bytes 2097152' >"$SB_STORE/conf"
+	t=$(sb-session-new)
+	sb-run "$t" sh -c 'head -c 1500000 /dev/zero >/tmp/a'
+	run ! sb-run "$t" sh -c 'head -c 1500000 /dev/zero >/dev/shm/b'
+	has "$output" "No space left"
+	sb-run "$t" sh -c 'rm /tmp/a; head -c 1500000 /dev/zero >~/b'
+	# Empty files are bounded too.
+	run ! sb-run "$t" sh -c 'cd /run; for i in $(seq 1000); do : >$i || exit; done'
+	sb-run "$s" sh -c 'head -c 3000000 /dev/zero >/tmp/a'
+	echo 'runtime.workspace.private_bytes 1' >"$SB_STORE/conf"
+	run -111 sb-session-new
+	has "$output" "private_bytes"
+	rm "$SB_STORE/conf"
+}
