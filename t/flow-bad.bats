@@ -45,14 +45,15 @@ stop_all() {
 }
 
 # All of the store: kinds, modes, sizes, links, contents, xattrs; but for the
-# file hold and the directory work, which a start that fails may touch.
+# file hold and the directory work, which a start that fails may touch, and the
+# account of what was tried.
 state() {
 	(
 		cd "$SB_STORE" || exit
-		find . \( -path './workspace/*/work' -o -path './workspace/*/hold' \) -prune -o -printf '%P %y %m %s %l\n' |
+		find . \( -path './workspace/*/work' -o -path './workspace/*/hold' -o -path ./observability \) -prune -o -printf '%P %y %m %s %l\n' |
 		    sed -E 's/^(.* d [0-7]+) [0-9]+/\1/' | LC_ALL=C sort
 		# Paths may be too long for these.
-		find . -path './workspace/*/work' -prune -o -type f ! -name hold -print0 | LC_ALL=C sort -z |
+		find . \( -path './workspace/*/work' -o -path ./observability \) -prune -o -type f ! -name hold -print0 | LC_ALL=C sort -z |
 		    xargs -0 sha256sum 2>&1 || :
 		getfattr -R -h -d -m '^user\.' . 2>/dev/null || :
 	)
@@ -75,6 +76,7 @@ refused() {
 	*) fail "$what: $*: does not say \"$text\": $(cat err)" ;;
 	esac || return
 	case $(head -n 1 out) in
+	'{"error":'*) ;;
 	*[0-9a-zA-Z]*) [ -n "${prints:-}" ] || [ "$rc" = 2 ] || fail "$what: $*: prints $(head -c 300 out)" || return ;;
 	esac
 	[ "$(state)" = "$before" ] || fail "$what: $*: changed $(diff <(echo "$before") <(state))"
