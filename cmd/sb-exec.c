@@ -265,6 +265,11 @@ make_job(const struct buf *cmd, const struct buf *env)
 	if (job_new(&job, &meta, cmd, env, max_active) == -1) {
 		if (errno == EBUSY)
 			too_many();
+		if (errno == EBADMSG)
+			answer_error(EXIT_SYS, KIND_FAILED, NULL,
+			    "jobs/.last of the store is no number, and there "
+			    "is no job to go on from: write the number of the "
+			    "last job into it");
 		answer_sys("unable to make a job");
 	}
 	make_input();
@@ -282,7 +287,8 @@ start_job(void)
 	if (pipe2(p, O_CLOEXEC) == -1 ||
 	    spawn(argv, (struct spawn_fd[]){ { p[1], 3 }, { job.lockfd, 4 } },
 		2) == -1)
-		answer_sys("unable to start sb-pty-run");
+		answer_sys("unable to start sb-pty-run%s",
+		    errno == ENOENT ? ", which is not in PATH" : "");
 	started = true;
 	io_drop(&p[1]);
 	/* The lock is its life, not ours. */
@@ -440,7 +446,7 @@ main(int argc, char **argv)
 			continue;
 		case 'g':
 			if (!num_dec(optarg, 0, INT32_MAX, &gate_ms))
-				break;
+				answer_bad(opt, optarg, "milliseconds");
 			patient = true;
 			continue;
 		case 'h':
@@ -483,7 +489,7 @@ main(int argc, char **argv)
 		}
 		usage_die(usage);
 	}
-	if (optind == argc || (input && meta.input))
+	if (optind == argc || (input && meta.input) || (meta.input && meta.pty))
 		usage_die(usage);
 	/* Who waits shortly for the command wants to know soon. */
 	if (!patient)

@@ -362,6 +362,15 @@ exists(int dirfd, const char *file)
 	return path_lstat(dirfd, file, &st) == 0;
 }
 
+/* One that is empty was written by nobody: a crash left it. */
+static bool
+has_end(int dirfd, const char *file)
+{
+	struct stat st;
+
+	return path_lstat(dirfd, file, &st) == 0 && st.st_size > 0;
+}
+
 int
 job_state(const struct job *j, enum job_state *state)
 {
@@ -371,12 +380,12 @@ job_state(const struct job *j, enum job_state *state)
 	held = lock_is_held(j->dirfd, "lock");
 	if (held == -1)
 		return -1;
-	if (exists(j->dirfd, "status"))
+	if (has_end(j->dirfd, "status"))
 		*state = JOB_OVER;
 	else if (!held)
 		*state = JOB_DEAD;
 	else
-		*state = exists(j->dirfd, "ended") ? JOB_ENDING : JOB_RUNS;
+		*state = has_end(j->dirfd, "ended") ? JOB_ENDING : JOB_RUNS;
 	return 0;
 }
 
@@ -386,7 +395,7 @@ is_over(int jobsfd, const char *id)
 	char status[ID_MAX + 8];
 
 	snprintf(status, sizeof status, "%s/status", id);
-	return exists(jobsfd, status);
+	return has_end(jobsfd, status);
 }
 
 static int
@@ -403,7 +412,7 @@ active_in(int jobsfd, const char *id, bool *active)
 	j.dirfd = path_open(jobsfd, id, O_RDONLY | O_DIRECTORY, 0);
 	if (j.dirfd == -1)
 		return errno == ENOENT ? 0 : -1;
-	if (!exists(j.dirfd, "ended") && !exists(j.dirfd, "status")) {
+	if (!has_end(j.dirfd, "ended") && !has_end(j.dirfd, "status")) {
 		rc = job_state(&j, &state);
 		*active = rc == 0 && state == JOB_RUNS;
 	}
@@ -684,9 +693,13 @@ next_number(int lastfd, const struct names *all, uint64_t *out)
 	if (got == -1)
 		return -1;
 	text[strcspn(text, "\n")] = '\0';
+	/* Damaged: the newest job, which is never removed, is the last. */
 	if (got > 0 && !num_dec(text, 0, UINT64_MAX - 1, &last)) {
-		errno = EINVAL;
-		return -1;
+		last = 0;
+		if (all->n == 0) {
+			errno = EBADMSG;
+			return -1;
+		}
 	}
 	if (all->n > 0 && number(all->name[all->n - 1], &n) && n > last)
 		last = n;

@@ -81,7 +81,8 @@ void job_close(struct job *j);
  * each end in NUL: the directory to run in, or nothing, and the words) and
  * env (NAME=VALUE, each ends in NUL). Its number is the next of jobs/.last.
  * Removes the oldest that are over, beyond JOBS_KEPT. EBUSY: max_active
- * jobs are active.
+ * jobs are active. EBADMSG: jobs/.last is damaged, and there is no job to go on
+ * from.
  */
 int job_new(struct job *j, const struct job_meta *meta, const struct buf *cmd,
     const struct buf *env, uint64_t max_active);

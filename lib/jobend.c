@@ -617,6 +617,7 @@ settle(struct job *j, const char *status, const char *words)
 {
 	struct leaf leaf = LEAF_INIT;
 	struct event_place here;
+	struct stat st;
 	struct job_meta m;
 	struct job_end e;
 	char name[64];
@@ -627,7 +628,7 @@ settle(struct job *j, const char *status, const char *words)
 	j->lockfd = lock_take(j->dirfd, "lock", true, 0);
 	if (j->lockfd == -1)
 		return errno == EAGAIN ? 0 : -1;
-	if (faccessat(j->dirfd, "status", F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+	if (path_lstat(j->dirfd, "status", &st) == 0 && st.st_size > 0) {
 		io_drop(&j->lockfd);
 		return 0;
 	}

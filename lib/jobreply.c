@@ -338,10 +338,11 @@ void
 job_reply_print(const struct job *j, const struct reply *r, const struct buf *b)
 {
 	puts(b->data);
-	stdout_done();
 	/* At worst what was shown is shown again. */
-	if (r->cursor && move_cursor(j, r->at) == -1)
+	if (r->cursor && fflush(stdout) == 0 && !ferror(stdout) &&
+	    move_cursor(j, r->at) == -1)
 		warn_sys("unable to note what of job %s was shown", j->id);
+	stdout_done();
 }
 
 void

@@ -150,3 +150,39 @@ start() {
 	is "$(grep -oE '^(fdatasync|fsync|write\(1,)' trace | tr '\n' ' ')" 'fdatasync write(1, '
 	sb-job-kill "$(jq -r .command_session_id out)"
 }
+
+@test "a damaged jobs/.last goes on from the newest job; without one it is named" {
+	start
+	sb-exec -s "$s" true >out 3>&-
+	sb-exec -s "$s" true >out 3>&-
+	echo garbage >"$SB_STORE/jobs/.last"
+	sb-exec -s "$s" -y 0 true >out 3>&-
+	[ -d "$SB_STORE/jobs/namespace_execution_3" ]
+	is "$(cat "$SB_STORE/jobs/.last")" 00000000000000000003
+	sb-job-wait namespace_execution_3 >out
+	mv "$SB_STORE/jobs" jobs.old
+	mkdir "$SB_STORE/jobs"
+	echo garbage >"$SB_STORE/jobs/.last"
+	run -111 sb-exec -s "$s" true
+	has "$output" "jobs/.last of the store is no number"
+	rm -r "$SB_STORE/jobs"
+	mv jobs.old "$SB_STORE/jobs"
+}
+
+@test "an empty status is none: the job is settled" {
+	start
+	sb-exec -s "$s" -y 60000 true >out 3>&-
+	: >"$SB_STORE/jobs/namespace_execution_1/status"
+	sb-job-wait namespace_execution_1 >out
+	is "$(jq -r .status out)" ok
+	[ -s "$SB_STORE/jobs/namespace_execution_1/status" ]
+}
+
+@test "-I needs -P; a program of ours that is missing is named" {
+	start
+	run -100 sb-exec -s "$s" -I true
+	mkdir few
+	ln -s "$SB_BIN/sb-exec" few/
+	PATH=few run -111 few/sb-exec -s "$s" true
+	has "$output" "unable to start sb-pty-run, which is not in PATH"
+}

@@ -47,3 +47,8 @@ start() {
 	run -111 bash -c 'sb-pty-read "$1" >/dev/full' - $job
 	run -111 bash -c 'sb-pty-read -r "$1" >/dev/full' - $job
 }
+
+@test "-n is of rows, not of bytes" {
+	make_store
+	run -100 sb-pty-read -r -n 1 namespace_execution_1
+}
