@@ -195,7 +195,7 @@ load exec
 	ex -i in 'od -An -c; test -t 1 && echo tty'
 	has "$(of output)" 'i   n  \0   p   u   t'
 	has "$(of output)" tty
-	answer=$(sb-exec -s "$s" -P -i - cat <in 3>&-)
+	answer=$(sb-exec -s "$s" -P -R -i - cat <in 3>&-)
 	is "$(of '|.output|length')" 6
 }
 
