@@ -229,7 +229,7 @@ explicit_fails() {
 }
 
 # Everything, to the last block; what was freed is free after a sync.
-fill() {
+fill_up() {
 	local n
 	sync -f small
 	for n in 64k 4k 512; do dd if=/dev/zero of=small/fill.$n bs=$n 2>/dev/null || :; done
@@ -254,7 +254,7 @@ gap() { tr -s ' 0' ' 0' <"$SB_STORE/jobs/$job/log.gap" | sed -E 's/\b0+([0-9])/\
 	# shellcheck disable=SC2016 # for the shell of the command
 	ex -P -y 0 'seq 20000; read x <go; seq 20001 40000; read x <go; seq 40001 60000; echo END'
 	eventually printed 00
-	fill
+	fill_up
 	sb-run "$s" sh -c 'echo >go'
 	eventually lost 228894
 	rm small/fill.*
@@ -278,7 +278,7 @@ gap() { tr -s ' 0' ' 0' <"$SB_STORE/jobs/$job/log.gap" | sed -E 's/\b0+([0-9])/\
 	# Now to the end.
 	ex -P -y 0 'seq 20000; read x <go; seq 20001 40000'
 	eventually printed 00
-	fill
+	fill_up
 	sb-run "$s" sh -c 'echo >go'
 	eventually lost 228894
 	eventually over "$job"
