@@ -588,3 +588,15 @@ load exec
 	answer=$(sb-exec -y 60000 'cat k' 3>&-)
 	is "$(of output)" kept
 }
+
+@test "git commits with an identity from the environment; as an ordinary user tar unpacks what has other owners" {
+	need git overlay userns jq
+	mkdir -p ws; git init -q ws
+	(mkdir x && echo 1 >x/f && tar cf ws/x.tar --owner=12345 --group=12345 x)
+	make_store
+	sb-exec -y 60000 'git commit -q --allow-empty -m no' 3>&- >out
+	is "$(jq -r .exit_code out)" 128
+	sb-exec -y 60000 -e GIT_AUTHOR_NAME=a -e GIT_AUTHOR_EMAIL=a@x -e GIT_COMMITTER_NAME=a -e GIT_COMMITTER_EMAIL=a@x \
+	    'git commit -q --allow-empty -m yes && git log --format=%an%s && tar xf x.tar --no-same-owner && cat x/f' 3>&- >out
+	is "$(jq -r .output out)" $'ayes\n1'
+}
