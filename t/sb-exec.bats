@@ -14,7 +14,7 @@ start() {
 
 @test "options that are none, or out of bounds, are 100" {
 	make_store
-	for o in "-w 0x1" "-w 120" "-w 1001x1" "-T a/b" "-t x" "-t -1" "-y x"; do
+	for o in "-w 0x1" "-w 120" "-w 1001x1" "-T a/b" "-t x" "-t -1" "-y x" "-g x"; do
 		# shellcheck disable=SC2086 # option and value
 		run -100 --separate-stderr sb-exec $o true
 		has "$stderr" "option ${o%% *} takes"
