@@ -34,7 +34,7 @@ start() {
 @test "eight ends at once: who waited while one ended it has its success, who came later finds none" {
 	start
 	for i in 1 2 3 4 5 6 7 8; do
-		(rc=0; sb-session-end -t 5000 "$s" 2>/dev/null || rc=$?; echo $rc) >rc.$i 3>&- &
+		(rc=0; sb-session-end -t 5000 "$s" >/dev/null 2>&1 || rc=$?; echo $rc) >rc.$i 3>&- &
 	done
 	wait
 	[ "$(cat rc.* | grep -cx 0)" -ge 1 ]
