@@ -762,8 +762,7 @@ const struct conf_key conf_keys[] = {
 	    .max = 100000,
 	    .fallback = "100",
 	    .help = "How many sessions whose publish was refused, or failed, "
-		    "may be kept before new automatic ones are refused. Those "
-		    "that run already may still add to them.",
+		    "may be kept; then no new ones are made.",
 	},
 	{
 	    .name = "runtime.workspace.on_restart",
@@ -780,8 +779,7 @@ const struct conf_key conf_keys[] = {
 	    .max = INT64_MAX,
 	    .fallback = "2147483648",
 	    .help = "How much the private directories of a session, which are "
-		    "memory, may hold together. One that runs keeps what it "
-		    "was started with.",
+		    "memory, may hold together.",
 	},
 	{
 	    .name = "runtime.workspace.rfc1918_egress",
