@@ -101,14 +101,15 @@ place(int in, int out, int err)
 	return 0;
 }
 
+/* The line may begin with a dash, and is no option then either. */
 static void
 exec_shell(char *line, char **envp)
 {
 	char *const bash[] = { (char[]){ "/bin/bash" },
 		(char[]){ "--noprofile" }, (char[]){ "--norc" },
-		(char[]){ "-c" }, line, NULL };
-	char *const sh[] = { (char[]){ "/bin/sh" }, (char[]){ "-c" }, line,
-		NULL };
+		(char[]){ "-c" }, (char[]){ "--" }, line, NULL };
+	char *const sh[] = { (char[]){ "/bin/sh" }, (char[]){ "-c" },
+		(char[]){ "--" }, line, NULL };
 
 	execve(bash[0], bash, envp);
 	if (errno == ENOENT)

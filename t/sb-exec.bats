@@ -39,6 +39,11 @@ start() {
 	is "$(sb-exec -s '' -y 60000 'echo $SB_SESSION' 3>&- | jq -r '.output == .workspace_session_id and .output != "'"$s"'"')" true
 }
 
+@test "a command line that begins with a dash is no option of the shell" {
+	start
+	is "$(sb-exec -y 60000 -- '--version 2>/dev/null; echo b' 3>&- | jq -c '[.status, .exit_code, .output]')" '["ok",0,"b"]'
+}
+
 @test "the answer to a full device or a closed output is 111, and the job is there" {
 	start
 	run -111 bash -c 'sb-exec -s "$1" true >/dev/full' - "$s"
