@@ -116,6 +116,8 @@ escape(struct scan *s, struct buf *out)
 static bool
 string(struct scan *s, struct buf *out)
 {
+	const char *from;
+
 	if (!next_is(s, '"'))
 		return no(s, "string expected");
 	for (;;) {
@@ -130,9 +132,12 @@ string(struct scan *s, struct buf *out)
 		}
 		if ((unsigned char)*s->at < 0x20)
 			return no(s, "control character in a string");
+		from = s->at;
+		while (s->at < s->end && (unsigned char)*s->at >= 0x20 &&
+		    *s->at != '"' && *s->at != '\\')
+			s->at++;
 		if (out)
-			buf_addc(out, *s->at);
-		s->at++;
+			buf_add(out, from, (size_t)(s->at - from));
 	}
 }
 
@@ -253,35 +258,45 @@ trim(struct span *s)
 struct span
 json_member(struct span object, const char *name)
 {
-	struct scan s = { .at = object.p, .end = object.p + object.n };
-	struct span found = { NULL, 0 };
+	struct span v, found = { NULL, 0 };
 	struct buf key = BUF_INIT;
+	size_t pos = 0;
 
-	blank(&s);
-	if (!object.p || !next_is(&s, '{'))
-		return found;
-	for (;;) {
-		struct span v;
-
-		blank(&s);
-		buf_cut(&key, 0);
-		if (!string(&s, &key))
-			break;
-		blank(&s);
-		next_is(&s, ':');
-		blank(&s);
-		v.p = s.at;
-		if (!value(&s))
-			break;
-		v.n = (size_t)(s.at - v.p);
-		trim(&v);
+	while (json_pair(object, &pos, &key, &v))
 		if (key.len == strlen(name) && strcmp(buf_str(&key), name) == 0)
 			found = v;
-		if (!next_is(&s, ','))
-			break;
-	}
 	buf_release(&key);
 	return found;
+}
+
+bool
+json_pair(struct span object, size_t *pos, struct buf *key, struct span *out)
+{
+	struct scan s = { .at = object.p, .end = object.p + object.n };
+
+	if (!object.p)
+		return false;
+	blank(&s);
+	if (*pos == 0 && !next_is(&s, '{'))
+		return false;
+	if (*pos > 0)
+		s.at = object.p + *pos;
+	blank(&s);
+	next_is(&s, ',');
+	blank(&s);
+	buf_cut(key, 0);
+	if (!string(&s, key))
+		return false;
+	blank(&s);
+	next_is(&s, ':');
+	blank(&s);
+	out->p = s.at;
+	if (!value(&s))
+		return false;
+	out->n = (size_t)(s.at - out->p);
+	trim(out);
+	*pos = (size_t)(s.at - object.p);
+	return true;
 }
 
 bool
@@ -316,6 +331,12 @@ json_string(struct span v, struct buf *out)
 	struct scan s = { .at = v.p, .end = v.p + v.n };
 
 	return v.p && string(&s, out);
+}
+
+bool
+json_is(struct span s, const char *text)
+{
+	return s.p && s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
 }
 
 bool

@@ -32,6 +32,13 @@ bool json_is_valid(const char *p, size_t n, const char **why, size_t *at);
 /* Member of an object by its decoded name; absent also when not an object. */
 struct span json_member(struct span object, const char *name);
 
+/*
+ * Iterates an object: *pos starts at 0; key (emptied first) gets the decoded
+ * name. False at the end or when no object. One pass, also over large texts.
+ */
+bool json_pair(
+    struct span object, size_t *pos, struct buf *key, struct span *value);
+
 /* Iterates an array: *pos starts at 0; false at the end or when no array. */
 bool json_element(struct span array, size_t *pos, struct span *out);
 
@@ -40,6 +47,9 @@ bool json_element(struct span array, size_t *pos, struct span *out);
  * compare out->len with strlen where a C string is meant.
  */
 bool json_string(struct span s, struct buf *out);
+
+/* Is it this text, byte for byte: a word as null, or a token? */
+bool json_is(struct span s, const char *text);
 
 /* A non-negative integer token (no sign, fraction or exponent). */
 bool json_uint(struct span s, uint64_t *out);

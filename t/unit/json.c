@@ -179,6 +179,34 @@ test_members(void)
 }
 
 static void
+test_pairs(void)
+{
+	static const char text[] =
+	    " {\"a\":1 , \"\\u0063\" : [ {\"x\":2} ] ,\"\":\"q,}\",\"a\":null} ";
+	static const char *const want[] = { "a", "1", "c", "[ {\"x\":2} ]", "",
+		"\"q,}\"", "a", "null" };
+	struct span s = { text, sizeof text - 1 }, v;
+	struct buf key = BUF_INIT;
+	size_t pos = 0, n = 0;
+
+	while (json_pair(s, &pos, &key, &v) && n < 8) {
+		ok(strcmp(buf_str(&key), want[n]) == 0, "the name of a pair");
+		ok(json_is(v, want[n + 1]), "its value");
+		n += 2;
+	}
+	ok(n == 8, "all pairs, in order");
+	pos = 0;
+	ok(!json_pair((struct span){ "{ }", 3 }, &pos, &key, &v),
+	    "an empty object");
+	pos = 0;
+	ok(!json_pair((struct span){ "[1]", 3 }, &pos, &key, &v), "no object");
+	pos = 0;
+	ok(!json_pair((struct span){ NULL, 0 }, &pos, &key, &v), "nothing");
+	ok(!json_is((struct span){ NULL, 0 }, ""), "nothing is no text");
+	buf_release(&key);
+}
+
+static void
 test_elements(void)
 {
 	static const char text[] = " [ 1 , \"],\" , [2,3] , {} ] ";
@@ -245,6 +273,7 @@ main(void)
 	test_valid();
 	test_depth();
 	test_members();
+	test_pairs();
 	test_elements();
 	test_values();
 	return done();
