@@ -159,21 +159,27 @@ base64(struct buf *b, const unsigned char *p, size_t n)
 }
 
 void
-out_path(struct buf *b, const char *name, const char *path)
+out_base64(struct buf *b, const char *name, const void *p, size_t n)
 {
-	size_t n = strlen(path);
 	struct buf key = BUF_INIT;
 
-	if (utf8_is_valid(path, n)) {
-		out_str(b, name, path);
-		return;
-	}
 	buf_addf(&key, "%s_b64", name);
 	out_key(b, buf_str(&key));
 	buf_release(&key);
 	buf_addc(b, '"');
-	base64(b, (const unsigned char *)path, n);
+	base64(b, p, n);
 	buf_addc(b, '"');
+}
+
+void
+out_path(struct buf *b, const char *name, const char *path)
+{
+	size_t n = strlen(path);
+
+	if (utf8_is_valid(path, n))
+		out_str(b, name, path);
+	else
+		out_base64(b, name, path, n);
 }
 
 void

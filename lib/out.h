@@ -35,6 +35,9 @@ void out_null(struct buf *b, const char *name);
 /* The time of day in UTC, to milliseconds: "2026-01-31T23:59:59.123Z". */
 void out_now(struct buf *b, const char *name);
 
+/* "NAME_b64":"…" (RFC 4648) */
+void out_base64(struct buf *b, const char *name, const void *p, size_t n);
+
 /* "name":"…" when path is UTF-8, else "name_b64":"…" (RFC 4648). */
 void out_path(struct buf *b, const char *name, const char *path);
 
