@@ -18,7 +18,9 @@ sb_setup() {
 	export HOME=$T/home XDG_CACHE_HOME=$T/cache SB_STORE=$T/store
 	export PATH=$SB_BIN:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 	export LC_ALL=C TZ=UTC
-	unset SB_RUN SB_SESSION SB_JOB SB_EVENTS SB_TRACE SB_SPAN
+	export SB_STATE=$T/state SB_RUN=$T/run
+	unset SB_SESSION SB_JOB SB_EVENTS SB_TRACE SB_SPAN SB_GATE_GROUPS
+	unset SANDBOX_GATEWAY_AUTH_TOKEN SANDBOX_GATEWAY_TOKEN_FILE XDG_RUNTIME_DIR XDG_STATE_HOME
 	umask 022
 	cd "$T" || return
 }

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "io.h"
+#include "mem.h"
+
+static const char *
+absolute(const char *name)
+{
+	const char *path = getenv(name);
+
+	if (!path || *path == '\0')
+		return NULL;
+	if (*path != '/')
+		die(EXIT_USAGE, "%s is not an absolute path: %s", name, path);
+	return path;
+}
+
+char *
+place_state(void)
+{
+	const char *path = absolute("SB_STATE");
+
+	if (path)
+		return xstrdup(path);
+	path = absolute("XDG_STATE_HOME");
+	if (path)
+		return xasprintf("%s/sb", path);
+	if (geteuid() == 0)
+		return xstrdup("/var/lib/sb");
+	path = absolute("HOME");
+	if (!path)
+		die(EXIT_USAGE, "neither SB_STATE nor HOME is set");
+	return xasprintf("%s/.local/state/sb", path);
+}
+
+char *
+place_run(void)
+{
+	const char *path = absolute("SB_RUN");
+	char *state, *run;
+
+	if (path)
+		return xstrdup(path);
+	path = absolute("XDG_RUNTIME_DIR");
+	if (path)
+		return xasprintf("%s/sb", path);
+	if (geteuid() == 0)
+		return xstrdup("/run/sb");
+	state = place_state();
+	run = xasprintf("%s/run", state);
+	free(state);
+	return run;
+}
+
+/* path/rel; the caller frees. */
+static char *
+join(const char *path, const char *rel)
+{
+	return *rel ? xasprintf("%s/%s", path, rel) : xstrdup(path);
+}
+
+int
+place_open(const char *path, const char *rel)
+{
+	char *all = join(path, rel);
+	int fd = open(all, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err = errno;
+
+	free(all);
+	errno = err;
+	return fd;
+}
+
+int
+place_make(const char *path, const char *rel)
+{
+	char *all = join(path, rel);
+	int fd = -1, err;
+
+	for (char *p = all + 1;; p++) {
+		bool last = *p == '\0';
+
+		if (*p != '/' && !last)
+			continue;
+		*p = '\0';
+		if (mkdir(all, 0700) == -1 && errno != EEXIST) {
+			/* Above us may be what only others may write. */
+			struct stat st;
+			int why = errno;
+
+			if (stat(all, &st) == -1) {
+				errno = why;
+				goto out;
+			}
+		}
+		if (last)
+			break;
+		*p = '/';
+	}
+	fd = open(all, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+out:
+	err = errno;
+	free(all);
+	errno = err;
+	return fd;
+}

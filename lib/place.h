@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a user's sandboxes are: $SB_STATE keeps what lasts, $SB_RUN what goes
+ * with the machine's run. Ends the program (100) where neither these nor HOME
+ * say it.
+ */
+#ifndef SB_PLACE_H
+#define SB_PLACE_H
+
+#include <sys/types.h>
+
+/*
+ * $SB_STATE, $XDG_STATE_HOME/sb, /var/lib/sb for root, $HOME/.local/state/sb.
+ * Absolute; caller frees.
+ */
+char *place_state(void);
+
+/* $SB_RUN, $XDG_RUNTIME_DIR/sb, /run/sb for root, run below the state. */
+char *place_run(void);
+
+/*
+ * Opens the directory path/rel, rel perhaps with several components, and makes
+ * what is missing with mode 0700. -1 with errno.
+ */
+int place_make(const char *path, const char *rel);
+
+/* Opens it as it is. */
+int place_open(const char *path, const char *rel);
+
+#endif
