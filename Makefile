@@ -53,6 +53,7 @@ SHS := $(sort $(patsubst sh/%,$(B)/bin/%,$(wildcard sh/*)))
 UNITS := $(sort $(patsubst t/unit/%.c,$(B)/t/%,$(wildcard t/unit/*.c)))
 HELPERS := $(sort $(patsubst t/helper/%.c,$(B)/t/%,$(wildcard t/helper/*.c)))
 LIBOBJ := $(patsubst %,$(B)/lib/%.o,$(shell cat lib/ORDER))
+OPS := $(sort $(wildcard svc/ops/*.json svc/ops/*/*.json))
 MAN := $(sort $(wildcard doc/man*/*.[157]))
 
 all: $(CMDS) $(SHS)
@@ -129,6 +130,8 @@ real:
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(CMDS) $(SHS) $(DESTDIR)$(PREFIX)/bin
+	for f in $(OPS); do \
+		install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/sb/$${f#svc/} || exit 1; done
 	for m in $(MAN); do \
 		d=$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}; \
 		install -d $$d && install -m 644 $$m $$d || exit 1; done
