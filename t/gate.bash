@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# Helpers of the tests of the gate; loaded after lib.
+
+ops=$SB_TOP/svc/ops
+
+# A gateway's token, and a sandbox eos-1 over a store (with "store").
+gate_start() {
+	TOKEN=$(sandbox-gateway-token ensure)
+	[ "${1:-}" != store ] || { make_store && sb-box-add eos-1 >/dev/null; }
+}
+
+# Serves the box's gate until gate_stop. Everything it starts has SB_STORE.
+box_start() {
+	mkdir -p "$SB_RUN/box/eos-1"
+	serve "$SB_RUN/box/eos-1/gate" -b eos-1 "${@:-$ops}"
+}
+
+# serve SOCKET ARGS…: sb-gate ARGS behind a unix socket, ready when it returns.
+serve() {
+	local sock=$1
+	shift
+	s6-ipcserver -1 -c 1000 -C 1000 -b 1000 "$sock" sb-gate "$@" >"$T/ready.$$" 2>>"$T/serve.err" 3>&- &
+	echo $! >>"$T/servers"
+	eventually test -s "$T/ready.$$"
+	rm "$T/ready.$$"
+}
+
+# serve_tcp ARGS…: the same on a port of 127.0.0.1, which it prints.
+serve_tcp() {
+	tcpserver -1 -H -R -l 0 -c 1000 127.0.0.1 0 sb-gate "$@" >"$T/ready.$$" 2>>"$T/serve.err" 3>&- &
+	echo $! >>"$T/servers"
+	eventually test -s "$T/ready.$$"
+	PORT=$(cat "$T/ready.$$")
+	rm "$T/ready.$$"
+}
+
+gate_stop() {
+	local pid
+	[ -e "$T/servers" ] || return 0
+	while read -r pid; do
+		kill "$pid" 2>/dev/null || :
+		while kill -0 "$pid" 2>/dev/null; do sleep 0.02; done
+	done <"$T/servers"
+	rm "$T/servers"
+}
+
+setup() { sb_setup; }
+teardown() { gate_stop; sb_teardown; }
+
+# request OP ARGS [SCOPE [MORE]]: a line; SCOPE is "system" or a sandbox's id.
+request() {
+	local scope='{"kind":"sandbox","sandbox_id":"'${3:-eos-1}'"}'
+	[ "${3:-}" != system ] || scope='{"kind":"system"}'
+	printf '{"op":"%s","request_id":"r1","scope":%s,"args":%s,"_sandbox_gateway_auth_token":"%s","_stream_logs":false%s}\n' \
+	    "$1" "$scope" "$2" "$TOKEN" "${4:-}"
+}
+
+# ask …: the answer to such a line, by a gateway without a server.
+ask() { request "$@" | sb-gate "$ops"; }
+
+# ask_box OP ARGS: of the box's own gate.
+ask_box() {
+	printf '{"op":"%s","request_id":"r1","scope":{"kind":"sandbox","sandbox_id":"eos-1"},"args":%s}\n' "$1" "$2" |
+	    sb-gate -b eos-1 "${OPS:-$ops}"
+}
+
+# op NAME MEMBERS: an operation of the test, runtime, done by box and host.
+op() {
+	mkdir -p ops/runtime ops/management ops/observability ops/internal bin
+	printf '{"name":"%s","family":"f","order":1,"summary":"s","description":"d",%s}' "$1" "$2" >"ops/runtime/$1.json"
+}
+
+# program NAME: a program of the test, from standard input.
+program() {
+	mkdir -p bin
+	cat >"bin/$1"
+	chmod +x "bin/$1"
+	case :$PATH: in *":$T/bin:"*) ;; *) PATH=$T/bin:$PATH ;; esac
+}
+
+error() { printf '{"error":{"kind":"%s","message":"%s","details":{%s}}}' "$1" "$2" "${3:-}"; }
