@@ -463,7 +463,12 @@ perform(const struct op *op, const struct op_side *side)
 		    "%s did not end within %" PRIu64 " ms", op->name, ms);
 		refuse(&f);
 	}
-	if (!op_reply(op, side, &values, &end, &reply, &f))
+	if (op_reply(op, side, &values, &end, &reply, &f) &&
+	    reply.len >= REQUEST_MAX)
+		failure_set(&f, KIND_FAILED,
+		    "the answer of %s has more bytes than can be sent",
+		    op->name);
+	if (f.kind)
 		refuse(&f);
 	respond(&reply, &f);
 }

@@ -200,3 +200,341 @@ rows() {
 	$(box history {}){"versions":[]}
 	ROWS
 }
+
+# ---- hostile input ----
+
+@test "invalid UTF-8, NUL, control characters and depth are bad JSON" {
+	gate_start
+	for bytes in '{"op":"\xff"}' '{"op":"\xc0\x80"}' '{"op":"\xed\xa0\x80"}' '{"op":"a\x00b"}' '\x00' \
+	    '{"op":"a\x01"}' '{"op":"a\tb"}' '\xef\xbb\xbf{}'; do
+		# shellcheck disable=SC2059 # a format on purpose
+		got=$(printf "$bytes\n" | sb-gate "$ops")
+		has "$got" '{"error":{"kind":"bad_json","message":"bad json: '
+	done
+	deep() { printf '%*s' "$1" '' | tr ' ' '['; printf '%*s' "$1" '' | tr ' ' ']'; }
+	has "$(deep 129 | sed 's/$/\n/' | sb-gate "$ops")" "nested too deep"
+	has "$(deep 128 | sed 's/$/\n/' | sb-gate "$ops")" "must be a json object"
+	has "$(head -c 1000000 /dev/zero | tr '\0' '[' | sed 's/$/\n/' | sb-gate "$ops")" "nested too deep"
+}
+
+@test "no newline, nothing at all" {
+	gate_start
+	is "$(request list_sandboxes {} system | tr -d '\n' | sb-gate "$ops")" \
+	    "$(error invalid_request "gateway request was not newline terminated")"
+	is "$(sb-gate "$ops" </dev/null)" "$(error invalid_request "gateway request was not newline terminated")"
+	# A box's gate takes the end for the newline.
+	is "$(printf '{"op":"sandbox_daemon_ready","request_id":"","scope":{"kind":"sandbox","sandbox_id":"eos-1"},"args":{}}' |
+	    sb-gate -b eos-1 "$ops")" '{"status":"ready","sandbox_id":"eos-1","daemon":"sandbox-daemon"}'
+	is "$(sb-gate -b eos-1 "$ops" </dev/null)" "$(error bad_json "bad json: value expected at byte 0")"
+}
+
+@test "what stands behind the newline is ignored" {
+	gate_start
+	is "$(request list_sandboxes {} system 2>&1 | sed 'p;p' | sb-gate "$ops")" '{"sandboxes":[]}'
+}
+
+# padded BYTES: a request of that many bytes, its newline included.
+padded() {
+	local head tail
+	head='{"op":"list_sandboxes","request_id":"r","scope":{"kind":"system"},"args":{"x":"'
+	tail='"},"_sandbox_gateway_auth_token":"'$TOKEN'"}'
+	printf %s "$head"
+	head -c $(($1 - ${#head} - ${#tail} - 1)) /dev/zero | tr '\0' x
+	printf '%s\n' "$tail"
+}
+
+@test "16777216 bytes are a request, one more is not" {
+	gate_start
+	is "$(padded 16777216 | wc -c)" 16777216
+	is "$(padded 16777216 | sb-gate "$ops")" '{"sandboxes":[]}'
+	large=$(error request_too_large "request exceeds 16777216 byte limit" '"limit":16777216,"fields":{"limit":16777216}')
+	is "$(padded 16777217 | sb-gate "$ops")" "$large"
+	is "$(head -c 16777216 /dev/zero | tr '\0' x | sb-gate "$ops")" "$large"
+	is "$(padded 1000 | sb-gate -m 1000 "$ops")" '{"sandboxes":[]}'
+	is "$(padded 1001 | sb-gate -m 1000 "$ops")" \
+	    "$(error request_too_large "request exceeds 1000 byte limit" '"limit":1000,"fields":{"limit":1000}')"
+}
+
+@test "who sends too much, on a socket, still reads why" {
+	gate_start
+	serve "$T/sock" -m 100000 "$ops"
+	serve_tcp -m 100000 "$ops"
+	for address in "$T/sock" "$PORT"; do
+		for n in 100001 30000000; do
+			padded $n | "$SB_T/wire" "$address" >out
+			has "$(cat out)" '"kind":"request_too_large"'
+			is "$(wc -l <out)" 1
+		done
+	done
+}
+
+@test "a request may come byte by byte, with or without an end of its side" {
+	gate_start
+	serve "$T/sock" "$ops"
+	serve_tcp "$ops"
+	for address in "$T/sock" "$PORT"; do
+		for how in "" -b -h -bh; do
+			# shellcheck disable=SC2086 # an option or nothing
+			is "$(request list_sandboxes {} system | "$SB_T/wire" $how "$address")" '{"sandboxes":[]}'
+		done
+	done
+}
+
+@test "who sends nothing is told so after the deadline" {
+	gate_start
+	mkfifo in
+	sb-gate -t 50 "$ops" <in >out 3>&- &
+	exec 5>in
+	wait $!
+	is "$(cat out)" "$(error internal_error "gateway io error: gateway request read timed out")"
+	printf '{"op"' >&5 &
+	sb-gate -t 50 -b eos-1 "$ops" <in >out 3>&- || :
+	exec 5>&-
+	wait
+	is "$(cat out)" "$(error internal_error "daemon io error: daemon request read timed out")"
+}
+
+@test "clients that go at once leave nothing behind" {
+	gate_start
+	serve "$T/sock" "$ops"
+	for how in -x -r; do
+		for i in 1 2 3 4 5; do
+			request list_sandboxes {} system | "$SB_T/wire" $how "$T/sock"
+			printf '{"op"' | "$SB_T/wire" $how "$T/sock"
+			"$SB_T/wire" $how "$T/sock" </dev/null
+		done
+	done
+	none() { [ "$(pgrep -c -P "$(cat "$T/servers")")" = 0 ]; }
+	eventually none
+	is "$(request list_sandboxes {} system | "$SB_T/wire" "$T/sock")" '{"sandboxes":[]}'
+}
+
+# ---- tokens ----
+
+@test "a token grants its groups, and nothing runs outside of them" {
+	gate_start store
+	groups() { printf '%s\n' "$(error unauthorized "gateway authentication token does not grant: $1" "\"required_groups\":\"$1\"")"; }
+	TOKEN=$(sb-token new -g runtime r)
+	is "$(ask list_sandboxes {} system)" "$(groups management)"
+	is "$(ask list_sandboxes {})" "$(groups management)"
+	is "$(ask history {})" "$(groups observability)"
+	is "$(ask exec_command '{"cmd":"x"}')" "$(error invalid_request "sandbox daemon unavailable for eos-1" '"reason":"sandbox_unavailable"')"
+	all="management runtime observability"
+	for op in nothing sandbox_daemon_ready file_list squash_layerstack; do
+		is "$(ask $op {})" "$(groups "$all")"
+	done
+	is "$(ask nothing {} system)" "$(groups "$all")"
+	TOKEN=$(sb-token new -g management,observability m)
+	has "$(ask list_sandboxes {} system)" '"id":"eos-1"'
+	has "$(ask history {})" unavailable
+	is "$(ask file_read '{"path":"x"}')" "$(groups runtime)"
+	TOKEN=$(sb-token new a)
+	is "$(ask nothing {} system)" "$(error unknown_op "unknown operation")"
+}
+
+@test "tokens are issued, changed and revoked without a restart" {
+	gate_start
+	no=$(error unauthorized "gateway authentication token is missing or invalid")
+	master=$TOKEN
+	TOKEN=$(sb-token new one)
+	is "$(ask list_sandboxes {} system)" '{"sandboxes":[]}'
+	old=$TOKEN
+	TOKEN=$(sb-token new -r one)
+	is "$(ask list_sandboxes {} system)" '{"sandboxes":[]}'
+	TOKEN=$old
+	is "$(ask list_sandboxes {} system)" "$no"
+	TOKEN=$(head -n 1 "$SB_STATE/tokens/one")
+	sb-token rm one
+	is "$(ask list_sandboxes {} system)" "$no"
+	TOKEN=$master
+	is "$(ask list_sandboxes {} system)" '{"sandboxes":[]}'
+	echo other | sandbox-gateway-token write
+	is "$(ask list_sandboxes {} system)" "$no"
+	TOKEN=other
+	is "$(ask list_sandboxes {} system)" '{"sandboxes":[]}'
+	rm "$HOME/.ephemeral-sandbox/gateway.token"
+	is "$(ask list_sandboxes {} system)" "$no"
+}
+
+@test "a token file that others may read counts for nothing, and that is logged" {
+	gate_start
+	TOKEN=$(sb-token new one)
+	chmod 640 "$SB_STATE/tokens/one"
+	ask list_sandboxes {} system >out 2>err
+	has "$(cat out)" '"kind":"unauthorized"'
+	has "$(cat err)" "sb-gate: warning: token one: is open to others"
+	run ! grep -F "$TOKEN" err
+}
+
+@test "a peer without a token has the groups that the server gave it, and no more" {
+	gate_start
+	export SB_GATE_GROUPS="runtime observability"
+	line='{"op":"list_sandboxes","request_id":"r","scope":{"kind":"system"},"args":{}}'
+	has "$(echo "$line" | sb-gate "$ops")" "does not grant: management"
+	SB_GATE_GROUPS=management
+	is "$(echo "$line" | sb-gate "$ops")" '{"sandboxes":[]}'
+	SB_GATE_GROUPS=
+	has "$(echo "$line" | sb-gate "$ops")" unauthorized
+	SB_GATE_GROUPS=management
+	has "$(echo "${line%\}},\"_sandbox_gateway_auth_token\":\"x\"}" | sb-gate "$ops")" "missing or invalid"
+}
+
+@test "no program that is run has a token in its environment" {
+	gate_start
+	op show '"scope":"sandbox_required","host":{"argv":["show"]},"box":{"argv":["show"]}'
+	program show <<'EOT'
+#!/bin/sh
+env | grep -c -e SANDBOX_GATEWAY_AUTH -e SB_GATE_GROUPS -e SANDBOX_DAEMON_AUTH | sed 's/.*/{"n":&}/'
+EOT
+	export SANDBOX_GATEWAY_AUTH_TOKEN=x SANDBOX_DAEMON_AUTH_TOKEN=y SB_GATE_GROUPS=management
+	is "$(request show {} | sb-gate ops)" '{"n":0}'
+}
+
+# ---- what commands print and how they end ----
+
+# An operation "end" whose program prints argument out and exits with code.
+end_op() {
+	op end '"scope":"sandbox_required","args":[{"name":"code","kind":"integer","help":"h"},
+	    {"name":"out","kind":"string","help":"h"},{"name":"err","kind":"string","help":"h"}],
+	    "box":{"argv":["end","{code}","{out}","{err}"]'"${1:-}"'}'
+	program end <<-'EOT'
+	#!/bin/sh
+	printf %s "$2"
+	[ -z "$3" ] || printf '%b\n' "$3" >&2
+	exit "$1"
+	EOT
+	OPS=ops
+}
+
+@test "a command's object is the answer, on one line" {
+	end_op
+	is "$(ask_box end '{"code":0,"out":"{\"a\":1}","err":""}')" '{"a":1}'
+	is "$(ask_box end '{"code":0,"out":"\n{\n\t\"a\": [1,\r\n 2]\n}\n","err":"noise"}')" '{ 	"a": [1,   2] }'
+	is "$(ask_box end '{"code":0,"out":"{\"n\":123456789012345678901234567890.10}","err":""}')" '{"n":123456789012345678901234567890.10}'
+}
+
+@test "what is no object is an error of the command" {
+	end_op
+	for out in '' 'x' '[1]' '{\"a\":1}{}' '{\"a\":1' '{\"a\":\u0001}'; do
+		is "$(ask_box end "{\"code\":0,\"out\":\"$out\",\"err\":\"\"}")" "$(error internal_error "end printed no JSON object")"
+	done
+}
+
+@test "exit codes become kinds, the last line of standard error the message" {
+	end_op
+	details() { printf '"program":"end","exit_code":%s%s' "$1" "${2:-}"; }
+	while read -r code kind more; do
+		is "$(ask_box end "{\"code\":$code,\"out\":\"\",\"err\":\"first\\nend: fatal: last\"}")" \
+		    "$(error "$kind" last "$(details "$code" "$more")")"
+	done <<-'EOT'
+	1 not_found
+	2 operation_failed
+	98 server_busy
+	99 operation_failed ,"reason":"timeout"
+	100 invalid_request
+	101 internal_error
+	111 internal_error
+	3 internal_error
+	126 internal_error
+	EOT
+	is "$(ask_box end '{"code":7,"out":"","err":""}')" "$(error internal_error "end failed with code 7" "$(details 7)")"
+	is "$(ask_box end '{"code":100,"out":"","err":"end: usage: end code"}')" \
+	    "$(error internal_error "end: usage: end code" "$(details 100)")"
+	program end <<<'#!/bin/sh
+kill -9 $$'
+	is "$(ask_box end '{"code":0}')" "$(error internal_error "end was killed by signal 9" "$(details 137)")"
+	program end <<<'#!/bin/sh
+printf "end: fatal: bad \377 byte\n" >&2; exit 111'
+	has "$(ask_box end '{"code":0}')" '"message":"bad \ufffd byte"'
+	rm bin/end
+	is "$(ask_box end '{"code":0}')" "$(error internal_error "unable to run end: No such file or directory" '"program":"end"')"
+}
+
+@test "a command's own error is passed on, whatever the code; an object with 1, 2 and 99, too" {
+	end_op
+	e='{\"error\":{\"kind\":\"k\",\"message\":\"m\",\"details\":{\"x\":1}}}'
+	for code in 0 1 2 98 99 100 111; do
+		is "$(ask_box end "{\"code\":$code,\"out\":\"$e\",\"err\":\"end: fatal: m\"}")" '{"error":{"kind":"k","message":"m","details":{"x":1}}}'
+	done
+	for code in 1 2 99; do
+		is "$(ask_box end "{\"code\":$code,\"out\":\"{\\\"a\\\":1}\",\"err\":\"\"}")" '{"a":1}'
+	done
+	for code in 98 100 111; do
+		has "$(ask_box end "{\"code\":$code,\"out\":\"{\\\"a\\\":1}\",\"err\":\"\"}")" '"error"'
+	done
+}
+
+@test "lines become an array, text a string, nothing the members that stand before" {
+	end_op ',"reply":"lines list","with":{"code":"{code}"}'
+	is "$(ask_box end '{"code":0,"out":"{\"a\":1}\n{\"b\":2}\n{}\n","err":""}')" '{"code":0,"list":[{"a":1},{"b":2}]}'
+	is "$(ask_box end '{"code":0,"out":"{}\n","err":""}')" '{"code":0,"list":[]}'
+	is "$(ask_box end '{"code":0,"out":"","err":""}')" '{"code":0,"list":[]}'
+	is "$(ask_box end '{"code":0,"out":"{}\n{\"a\":1}","err":""}')" '{"code":0,"list":[{},{"a":1}]}'
+	has "$(ask_box end '{"code":0,"out":"x\n","err":""}')" "no JSON object"
+	has "$(ask_box end '{"code":1,"out":"{}\n","err":"end: fatal: none"}')" '"kind":"not_found","message":"none"'
+	end_op ',"reply":"text body"'
+	is "$(ask_box end '{"code":0,"out":"a\n\"b\"\u00e9","err":""}')" '{"body":"a\n\"b\"'$'\xc3\xa9''"}'
+	program end <<<'#!/bin/sh
+printf "a\377\0"'
+	is "$(ask_box end '{"code":0,"out":"","err":""}')" '{"body_b64":"Yf8A"}'
+	end_op ',"reply":"none","with":{"done":"{code}","why":"{err}","who":"<{request_id}>"}'
+	is "$(ask_box end '{"code":0,"out":"ignored"}')" '{"done":0,"why":null,"who":"<r1>"}'
+}
+
+@test "an answer that is too long is an error" {
+	end_op ',"reply":"text body"'
+	program end <<<'#!/bin/sh
+head -c 20000000 /dev/zero | tr "\0" x'
+	is "$(ask_box end '{"code":0}')" "$(error operation_failed "the answer of end has more bytes than can be sent")"
+	# As JSON it is twice as long.
+	program end <<<'#!/bin/sh
+head -c 10000000 /dev/zero | tr "\0" "\n"'
+	is "$(ask_box end '{"code":0}')" "$(error operation_failed "the answer of end has more bytes than can be sent")"
+}
+
+@test "words go to the program as they are, and content to its standard input" {
+	op words '"scope":"sandbox_required","args":[{"name":"a","kind":"string","help":"h"},{"name":"in","kind":"string","help":"h"}],
+	    "box":{"argv":["words","{-a a}","--","{a}","x{a}"],"reply":"text all"}'
+	program words <<-'EOT'
+	#!/bin/sh
+	for w; do printf '<%s>' "$w"; done; cat
+	EOT
+	OPS=ops
+	is "$(ask_box words '{"a":"$(id) `id` ; * \" '"'"' \n -n"}')" \
+	    '{"all":"<-a><$(id) `id` ; * \" '"'"' \n -n><--><$(id) `id` ; * \" '"'"' \n -n><x$(id) `id` ; * \" '"'"' \n -n>"}'
+	is "$(ask_box words {})" '{"all":"<--><x>"}'
+	has "$(ask_box words "{\"a\":\"$(head -c 131072 /dev/zero | tr '\0' x)\"}")" "a is too large"
+	op words '"scope":"sandbox_required","args":[{"name":"in","kind":"string","help":"h"}],"box":{"argv":["words","{<in}"],"reply":"text all"}'
+	is "$(ask_box words '{"in":"a\u0000b\n"}')" '{"all":"a\u0000b\n"}'
+}
+
+@test "three million bytes of content arrive, and a program that reads none is no deadlock" {
+	op words '"scope":"sandbox_required","args":[{"name":"in","kind":"string","help":"h"}],"box":{"argv":["words","{<in}"]}'
+	program words <<<'#!/bin/sh
+wc -c | sed "s/.*/{\"n\":&}/"'
+	big() { printf '{"op":"words","request_id":"r","scope":{"kind":"sandbox","sandbox_id":"eos-1"},"args":{"in":"'; head -c 3000000 /dev/zero | tr '\0' x; echo '"}}'; }
+	is "$(big | sb-gate -b eos-1 ops)" '{"n":3000000}'
+	program words <<<'#!/bin/sh
+echo "{\"n\":0}"'
+	is "$(big | sb-gate -b eos-1 ops)" '{"n":0}'
+	program words <<<'#!/bin/sh
+head -c 3000000 /dev/zero | tr "\0" x >&2; echo "{\"n\":1}"; cat >/dev/null'
+	is "$(big | sb-gate -b eos-1 ops)" '{"n":1}'
+}
+
+@test "a damaged operation file is an internal error that says where" {
+	end_op
+	echo '{"name":"end"' >ops/runtime/end.json
+	ask_box end {} >out 2>err
+	has "$(cat out)" "operation end is damaged: runtime/end.json: "
+	has "$(cat err)" "sb-gate: warning: operation end: runtime/end.json: "
+}
+
+@test "what a child in the background holds open is not waited for" {
+	end_op
+	mkfifo hold
+	program end <<<"#!/bin/sh
+(read x <$T/hold) & echo '{}'"
+	is "$(ask_box end '{"code":0}')" '{}'
+	echo >hold
+}
