@@ -80,3 +80,40 @@ program() {
 }
 
 error() { printf '{"error":{"kind":"%s","message":"%s","details":{%s}}}' "$1" "$2" "${3:-}"; }
+
+# sleeper [ready]: a program that says "started" in a file, is perhaps ready,
+# and sleeps; it says "ended" when it is told to end.
+sleeper() {
+	local say=
+	[ -z "${1:-}" ] || say='open(R, ">&=", 3) or die; syswrite R, "\n";'
+	program sleeper <<EOT
+#!/usr/bin/perl
+\$SIG{TERM} = sub { open(F, ">$T/ended") or die; print F "x"; exit 143 };
+open(F, ">$T/started") or die; print F "x"; close F;
+$say
+sleep 600;
+EOT
+}
+
+# holder: a program that waits for the file "go", then answers.
+holder() {
+	program holder <<EOT
+#!/bin/sh
+echo x >>$T/started
+until [ -e $T/go ]; do sleep 0.02; done
+echo x >>$T/finished
+echo '{}'
+EOT
+}
+
+# fake SCRIPT: a box's gate that is a shell script, behind eos-1's socket.
+fake() {
+	printf '%s\n' '#!/bin/sh' "$1" | tee "$T/fake" >/dev/null
+	chmod +x "$T/fake"
+	[ -e "$SB_RUN/box/eos-1/gate" ] || {
+		mkdir -p "$SB_RUN/box/eos-1"
+		s6-ipcserver -1 "$SB_RUN/box/eos-1/gate" "$T/fake" >"$T/ready.$$" 3>&- &
+		echo $! >>"$T/servers"
+		eventually test -s "$T/ready.$$"
+	}
+}

@@ -304,7 +304,7 @@ padded() {
 			"$SB_T/wire" $how "$T/sock" </dev/null
 		done
 	done
-	none() { [ "$(pgrep -c -P "$(cat "$T/servers")")" = 0 ]; }
+	none() { ! pgrep -P "$(cat "$T/servers")" >/dev/null; }
 	eventually none
 	is "$(request list_sandboxes {} system | "$SB_T/wire" "$T/sock")" '{"sandboxes":[]}'
 }
