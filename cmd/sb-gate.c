@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "box.h"
@@ -345,6 +346,17 @@ warn_tokens(struct buf *why)
 	buf_release(why);
 }
 
+/* Only there a peer has credentials that the super-server can have seen. */
+static bool
+over_network(void)
+{
+	struct sockaddr_storage sa = { .ss_family = AF_UNIX };
+	socklen_t n = sizeof sa;
+
+	return getsockname(STDIN_FILENO, (struct sockaddr *)&sa, &n) == 0 &&
+	    sa.ss_family != AF_UNIX;
+}
+
 /*
  * What the request may do: by its token, or, without one, by the groups that
  * the super-server gave this peer.
@@ -359,7 +371,7 @@ authenticate(void)
 
 	if (gate.sandbox && !gate.key)
 		return GROUPS_ALL;
-	if (!req.token.p && peer && !gate.sandbox)
+	if (!req.token.p && peer && !gate.sandbox && !over_network())
 		groups = token_groups_parse(peer);
 	else if (json_string(req.token, &token)) {
 		if (!gate.sandbox)

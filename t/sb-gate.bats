@@ -379,6 +379,16 @@ padded() {
 	has "$(echo "${line%\}},\"_sandbox_gateway_auth_token\":\"x\"}" | sb-gate "$ops")" "missing or invalid"
 }
 
+@test "over the network nobody has groups without a token" {
+	gate_start
+	export SB_GATE_GROUPS=management
+	serve "$T/sock" "$ops"
+	serve_tcp "$ops"
+	line='{"op":"list_sandboxes","request_id":"r","scope":{"kind":"system"},"args":{}}'
+	is "$(echo "$line" | "$SB_T/wire" "$T/sock")" '{"sandboxes":[]}'
+	has "$(echo "$line" | "$SB_T/wire" "$PORT")" "missing or invalid"
+}
+
 @test "no program that is run has a token in its environment" {
 	gate_start
 	op show '"scope":"sandbox_required","host":{"argv":["show"]},"box":{"argv":["show"]}'
