@@ -115,5 +115,6 @@ fake() {
 		s6-ipcserver -1 "$SB_RUN/box/eos-1/gate" "$T/fake" >"$T/ready.$$" 3>&- &
 		echo $! >>"$T/servers"
 		eventually test -s "$T/ready.$$"
+		rm "$T/ready.$$"
 	}
 }
