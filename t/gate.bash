@@ -31,6 +31,7 @@ serve_tcp() {
 	tcpserver -1 -H -R -l 0 -c 1000 127.0.0.1 0 sb-gate "$@" >"$T/ready.$$" 2>>"$T/serve.err" 3>&- &
 	echo $! >>"$T/servers"
 	eventually test -s "$T/ready.$$"
+	# shellcheck disable=SC2034 # for the test
 	PORT=$(cat "$T/ready.$$")
 	rm "$T/ready.$$"
 }

@@ -392,10 +392,10 @@ padded() {
 @test "no program that is run has a token in its environment" {
 	gate_start
 	op show '"scope":"sandbox_required","host":{"argv":["show"]},"box":{"argv":["show"]}'
-	program show <<'EOT'
-#!/bin/sh
-env | grep -c -e SANDBOX_GATEWAY_AUTH -e SB_GATE_GROUPS -e SANDBOX_DAEMON_AUTH | sed 's/.*/{"n":&}/'
-EOT
+	program show <<-'EOT'
+	#!/bin/sh
+	env | grep -c -e SANDBOX_GATEWAY_AUTH -e SB_GATE_GROUPS -e SANDBOX_DAEMON_AUTH | sed 's/.*/{"n":&}/'
+	EOT
 	export SANDBOX_GATEWAY_AUTH_TOKEN=x SANDBOX_DAEMON_AUTH_TOKEN=y SB_GATE_GROUPS=management
 	is "$(request show {} | sb-gate ops)" '{"n":0}'
 }
