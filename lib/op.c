@@ -826,6 +826,99 @@ ops_release(struct ops *ops)
 	*ops = (struct ops)OPS_INIT;
 }
 
+static bool
+family_member(struct reading *r, const char *name, struct span v, void *into)
+{
+	struct op_family *f = into;
+
+	if (strcmp(name, "id") == 0)
+		return take_text(r, v, &f->id);
+	if (strcmp(name, "title") == 0)
+		return take_text(r, v, &f->title);
+	if (strcmp(name, "summary") == 0)
+		return take_text(r, v, &f->summary);
+	if (strcmp(name, "description") == 0)
+		return take_text(r, v, &f->description);
+	return bad(r, "unknown");
+}
+
+static bool
+take_families(struct reading *r, struct span list, struct op_families *out)
+{
+	size_t pos = 0, len = r->path.len;
+	struct span e;
+
+	if (!list.p || *list.p != '[')
+		return bad(r, "must be an array");
+	while (json_element(list, &pos, &e)) {
+		struct op_family *f;
+
+		if (out->n == out->cap)
+			out->v = xgrow(out->v, &out->cap, sizeof *out->v);
+		f = &out->v[out->n++];
+		*f = (struct op_family){ .id = NULL };
+		buf_addf(&r->path, "[%zu]", out->n - 1);
+		if (!each(r, e, f, family_member))
+			return false;
+		if (!f->id || !f->title || !f->summary || !f->description)
+			return bad(r,
+			    "needs an id, a title, a summary and a "
+			    "description");
+		for (size_t i = 0; i + 1 < out->n; i++)
+			if (strcmp(out->v[i].id, f->id) == 0)
+				return bad(r, "this id is taken");
+		buf_cut(&r->path, len);
+	}
+	return true;
+}
+
+int
+op_families_read(
+    int opsfd, enum op_set set, struct op_families *out, struct buf *why)
+{
+	struct reading r = { .why = why, .file = "families.json" };
+	const char *trouble = NULL;
+	struct buf text = BUF_INIT;
+	struct span all;
+	bool good = false;
+	int err;
+
+	buf_cut(why, 0);
+	*out = (struct op_families)OP_FAMILIES_INIT;
+	if (io_read_file_at(opsfd, r.file, &text, OP_BYTES_MAX) == -1) {
+		err = errno;
+		goto out;
+	}
+	err = EINVAL;
+	all = (struct span){ buf_str(&text), text.len };
+	if (!json_is_valid(all.p, all.n, &trouble, NULL)) {
+		bad(&r, trouble);
+		goto out;
+	}
+	buf_adds(&r.path, set_name[set]);
+	good = take_families(&r, json_member(all, set_name[set]), out);
+out:
+	if (!good)
+		op_families_release(out);
+	buf_release(&text);
+	buf_release(&r.path);
+	errno = err;
+	return good ? 0 : -1;
+}
+
+void
+op_families_release(struct op_families *f)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		free(f->v[i].id);
+		free(f->v[i].title);
+		free(f->v[i].summary);
+		free(f->v[i].description);
+	}
+	free(f->v);
+	*f = (struct op_families)OP_FAMILIES_INIT;
+}
+
 const struct op_arg *
 op_arg(const struct op *op, const char *name)
 {

@@ -132,6 +132,22 @@ struct ops {
 int ops_read(int opsfd, enum op_set set, struct ops *out, struct buf *why);
 void ops_release(struct ops *ops);
 
+/* The families of a set, in order: families.json. As ops_read. */
+struct op_family {
+	char *id, *title, *summary, *description;
+};
+
+struct op_families {
+	struct op_family *v;
+	size_t n;
+	size_t cap; /* private */
+};
+#define OP_FAMILIES_INIT { .v = NULL }
+
+int op_families_read(
+    int opsfd, enum op_set set, struct op_families *out, struct buf *why);
+void op_families_release(struct op_families *f);
+
 /* An argument by name; NULL when there is none. Borrowed. */
 const struct op_arg *op_arg(const struct op *op, const char *name);
 

@@ -46,7 +46,11 @@ finds() {
 	change observability/history.json 'del(.args[0])'
 	finds "history: no argument sandbox_id"
 	change families.json 'del(.runtime[0].title)'
-	finds "families.json: runtime: one has no title"
+	finds "families.json: runtime[0]: needs an id, a title"
+	change families.json '.runtime[1].id = "command"'
+	finds "families.json: runtime[1]: this id is taken"
+	change families.json '.runtime[1].order = 1'
+	finds "families.json: runtime[1].order: unknown"
 	change families.json '.'
 	cp ops/runtime/file_read.json ops/management/
 	finds "of management, and not of the system"

@@ -15,7 +15,6 @@
 
 #include "err.h"
 #include "io.h"
-#include "json.h"
 #include "op.h"
 
 enum {
@@ -25,7 +24,7 @@ enum {
 
 static int opsfd, binfd, faults;
 static struct ops sets[OP_SETS];
-static struct buf families = BUF_INIT;
+static struct op_families families[OP_SETS];
 
 __attribute__((format(printf, 1, 2))) static void
 fault(const char *fmt, ...)
@@ -39,57 +38,13 @@ fault(const char *fmt, ...)
 	faults++;
 }
 
-static struct span
-set_families(enum op_set set)
-{
-	return json_member(
-	    (struct span){ families.data, families.len }, op_set_name(set));
-}
-
 static bool
 has_family(enum op_set set, const char *id)
 {
-	struct span list = set_families(set), e;
-	struct buf text = BUF_INIT;
-	size_t pos = 0;
-	bool found = false;
-
-	while (!found && json_element(list, &pos, &e)) {
-		buf_cut(&text, 0);
-		found = json_string(json_member(e, "id"), &text) &&
-		    strcmp(buf_str(&text), id) == 0;
-	}
-	buf_release(&text);
-	return found;
-}
-
-static void
-check_families(void)
-{
-	static const char *const member[] = { "id", "title", "summary",
-		"description" };
-
-	for (int set = 0; set < OP_SETS; set++) {
-		struct span list = set_families((enum op_set)set), e;
-		size_t pos = 0;
-
-		if (!list.p || *list.p != '[')
-			fault("families.json: no array %s",
-			    op_set_name((enum op_set)set));
-		while (json_element(list, &pos, &e))
-			for (size_t i = 0; i < 4; i++) {
-				struct buf text = BUF_INIT;
-
-				if (!json_string(
-					json_member(e, member[i]), &text) ||
-				    text.len == 0)
-					fault("families.json: %s: one has no "
-					      "%s",
-					    op_set_name((enum op_set)set),
-					    member[i]);
-				buf_release(&text);
-			}
-	}
+	for (size_t i = 0; i < families[set].n; i++)
+		if (strcmp(families[set].v[i].id, id) == 0)
+			return true;
+	return false;
 }
 
 static const struct op *
@@ -220,17 +175,17 @@ main(int argc, char **argv)
 	binfd = open(argv[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (opsfd == -1 || binfd == -1)
 		die_sys("unable to open %s or %s", argv[1], argv[2]);
-	if (io_read_file_at(opsfd, "families.json", &families, 1 << 20) == -1 ||
-	    !json_is_valid(families.data, families.len, NULL, NULL))
-		fault("families.json: cannot be read");
-	for (int set = 0; set < OP_SETS; set++)
-		if (ops_read(opsfd, (enum op_set)set, &sets[set], &why) == -1) {
-			fault("%s",
-			    why.len ? why.data : op_set_name((enum op_set)set));
+	for (int set = 0; set < OP_SETS; set++) {
+		enum op_set which = (enum op_set)set;
+
+		if (ops_read(opsfd, which, &sets[set], &why) == -1 ||
+		    op_families_read(opsfd, which, &families[set], &why) ==
+			-1) {
+			fault("%s", why.len ? why.data : op_set_name(which));
 			stdout_done();
 			return EXIT_NO;
 		}
-	check_families();
+	}
 	for (int set = 0; set < OP_SETS; set++)
 		check_set((enum op_set)set);
 	stdout_done();
