@@ -255,72 +255,6 @@ waits(void *arg)
 		io_drop(&gate.slotfd);
 }
 
-/* ---- reading ---- */
-
-/* Memory that strangers can make us use is bounded. */
-static enum line_end
-wait_for_room(int64_t deadline)
-{
-	char name[16];
-
-	for (int i = 0; i < LARGE_SLOTS; i++) {
-		snprintf(name, sizeof name, "large.%d",
-		    (int)(getpid() + i) % LARGE_SLOTS);
-		/* Held, like our memory, until we end. */
-		if (lock_take(gate.slotsfd, name, true, 0) != -1)
-			return LINE_WHOLE;
-		if (errno != EAGAIN)
-			return LINE_ERROR;
-	}
-	snprintf(name, sizeof name, "large.%d", (int)getpid() % LARGE_SLOTS);
-	if (lock_take(gate.slotsfd, name, true, line_left(deadline)) != -1)
-		return LINE_WHOLE;
-	return errno == ETIMEDOUT ? LINE_LATE : LINE_ERROR;
-}
-
-static void
-read_request(struct line *l, size_t *n, int ms)
-{
-	const char *who = gate.sandbox ? "daemon" : "gateway";
-	int64_t deadline = clock_ms() + ms;
-	size_t max = (size_t)gate.request_max;
-	struct failure f = FAILURE_INIT;
-	enum line_end end;
-
-	end = line_read(l, max < EARLY_MAX ? max : EARLY_MAX, deadline, n);
-	if (end == LINE_LARGE && max > EARLY_MAX) {
-		end = wait_for_room(deadline);
-		if (end == LINE_WHOLE)
-			end = line_read(l, max, deadline, n);
-	}
-	switch (end) {
-	case LINE_WHOLE:
-		return;
-	case LINE_EOF:
-		if (gate.sandbox)
-			return;
-		failure_set(&f, KIND_INVALID,
-		    "gateway request was not newline terminated");
-		break;
-	case LINE_LARGE:
-		out_num(&f.details, "limit", gate.request_max);
-		buf_addf(&f.details, ",\"fields\":{\"limit\":%" PRIu64 "}",
-		    gate.request_max);
-		failure_set(&f, KIND_TOO_LARGE,
-		    "request exceeds %" PRIu64 " byte limit", gate.request_max);
-		break;
-	case LINE_LATE:
-		failure_set(&f, KIND_INTERNAL,
-		    "%s io error: %s request read timed out", who, who);
-		break;
-	case LINE_ERROR:
-		failure_set(
-		    &f, KIND_INTERNAL, "%s io error: %s", who, strerror(errno));
-		break;
-	}
-	refuse(&f);
-}
-
 /* ---- who asks ---- */
 
 __attribute__((noreturn)) static void
@@ -357,6 +291,28 @@ over_network(void)
 	    sa.ss_family != AF_UNIX;
 }
 
+/* The groups of a token, which is a string. */
+static unsigned
+grants(struct span token)
+{
+	struct buf text = BUF_INIT, why = BUF_INIT;
+	unsigned groups = 0;
+	int fd = -1;
+
+	if (json_string(token, &text)) {
+		if (!gate.sandbox)
+			fd = place_open(gate.state, "tokens");
+		groups =
+		    token_grants(buf_str(&text), text.len, gate.key, fd, &why);
+		io_drop(&fd);
+		if (text.data)
+			explicit_bzero(text.data, text.len);
+	}
+	warn_tokens(&why);
+	buf_release(&text);
+	return groups;
+}
+
 /*
  * What the request may do: by its token, or, without one, by the groups that
  * the super-server gave this peer.
@@ -365,25 +321,14 @@ static unsigned
 authenticate(void)
 {
 	const char *peer = getenv("SB_GATE_GROUPS");
-	struct buf token = BUF_INIT, why = BUF_INIT;
-	unsigned groups = 0;
-	int fd = -1;
+	unsigned groups;
 
 	if (gate.sandbox && !gate.key)
 		return GROUPS_ALL;
 	if (!req.token.p && peer && !gate.sandbox && !over_network())
 		groups = token_groups_parse(peer);
-	else if (json_string(req.token, &token)) {
-		if (!gate.sandbox)
-			fd = place_open(gate.state, "tokens");
-		groups = token_grants(
-		    buf_str(&token), token.len, gate.key, fd, &why);
-		io_drop(&fd);
-		if (token.data)
-			explicit_bzero(token.data, token.len);
-	}
-	warn_tokens(&why);
-	buf_release(&token);
+	else
+		groups = grants(req.token);
 	if (groups == 0)
 		unauthorized();
 	return groups;
@@ -402,6 +347,91 @@ require(unsigned groups, enum op_set set)
 	out_str(&f.details, "required_groups", buf_str(&words));
 	failure_set(&f, KIND_UNAUTHORIZED,
 	    "gateway authentication token does not grant: %s", buf_str(&words));
+	refuse(&f);
+}
+
+/* ---- reading ---- */
+
+/* Memory that strangers can make us use is bounded. */
+static enum line_end
+wait_for_room(int64_t deadline)
+{
+	char name[16];
+
+	for (int i = 0; i < LARGE_SLOTS; i++) {
+		snprintf(name, sizeof name, "large.%d",
+		    (int)(getpid() + i) % LARGE_SLOTS);
+		/* Held, like our memory, until we end. */
+		if (lock_take(gate.slotsfd, name, true, 0) != -1)
+			return LINE_WHOLE;
+		if (errno != EAGAIN)
+			return LINE_ERROR;
+	}
+	snprintf(name, sizeof name, "large.%d", (int)getpid() % LARGE_SLOTS);
+	if (lock_take(gate.slotsfd, name, true, line_left(deadline)) != -1)
+		return LINE_WHOLE;
+	return errno == ETIMEDOUT ? LINE_LATE : LINE_ERROR;
+}
+
+/*
+ * Is there a token that counts in what has come so far? The text ends
+ * somewhere, and has not been looked at; the scanner stops where it is none.
+ */
+static bool
+is_known_early(const struct line *l)
+{
+	struct span all = { buf_str(&l->buf), l->buf.len }, v;
+	const char *name = gate.sandbox ? BOX_TOKEN : HOST_TOKEN;
+	struct buf key = BUF_INIT;
+	bool known = gate.sandbox && !gate.key;
+	size_t pos = 0;
+
+	while (!known && json_pair(all, &pos, &key, &v))
+		known = strcmp(buf_str(&key), name) == 0 && grants(v) != 0;
+	buf_release(&key);
+	return known;
+}
+
+static void
+read_request(struct line *l, size_t *n, int ms)
+{
+	const char *who = gate.sandbox ? "daemon" : "gateway";
+	int64_t deadline = clock_ms() + ms;
+	size_t max = (size_t)gate.request_max;
+	struct failure f = FAILURE_INIT;
+	enum line_end end;
+
+	end = line_read(l, max < EARLY_MAX ? max : EARLY_MAX, deadline, n);
+	if (end == LINE_LARGE && max > EARLY_MAX) {
+		end = is_known_early(l) ? LINE_WHOLE : wait_for_room(deadline);
+		if (end == LINE_WHOLE)
+			end = line_read(l, max, deadline, n);
+	}
+	switch (end) {
+	case LINE_WHOLE:
+		return;
+	case LINE_EOF:
+		if (gate.sandbox)
+			return;
+		failure_set(&f, KIND_INVALID,
+		    "gateway request was not newline terminated");
+		break;
+	case LINE_LARGE:
+		out_num(&f.details, "limit", gate.request_max);
+		buf_addf(&f.details, ",\"fields\":{\"limit\":%" PRIu64 "}",
+		    gate.request_max);
+		failure_set(&f, KIND_TOO_LARGE,
+		    "request exceeds %" PRIu64 " byte limit", gate.request_max);
+		break;
+	case LINE_LATE:
+		failure_set(&f, KIND_INTERNAL,
+		    "%s io error: %s request read timed out", who, who);
+		break;
+	case LINE_ERROR:
+		failure_set(
+		    &f, KIND_INTERNAL, "%s io error: %s", who, strerror(errno));
+		break;
+	}
 	refuse(&f);
 }
 

@@ -117,16 +117,17 @@ cli_log("three: info: x")
 	is "$(line talk '{}' ',"_stream_logs":true' | sed 's/talk/talk2/' | sb-gate -b eos-1 ops)" "$(error unknown_op "unknown operation")"
 }
 
-# hold N: so many requests of the operation "make" in the background.
+# hold N: so many requests of the operation "make" in the background, each
+# begun when the one before runs its program.
 hold() {
 	local i
 	held=
+	begun() { [ "$(cat started 2>/dev/null | wc -l)" = "$1" ]; }
 	for i in $(seq "$1"); do
 		line make {} | "$SB_T/wire" "$T/sock" >"held.$i" 3>&- &
 		held="$held $!"
+		eventually begun "$i"
 	done
-	all() { [ "$(cat started 2>/dev/null | wc -l)" = "$1" ]; }
-	eventually all "$1"
 }
 
 busy='{"error":{"kind":"server_busy","message":"daemon is at connection capacity","details":{"max_concurrent_connections":16,"fields":{"max_concurrent_connections":16}}}}'
@@ -163,7 +164,9 @@ echo "{}"'
 	hold 2
 	is "$(line look {} | "$SB_T/wire" "$T/sock")" '{}'
 	touch go
+	rm started
 	line run {} | "$SB_T/wire" "$T/sock" >out 3>&- &
+	eventually there started
 	free() { [ "$(line look {} | "$SB_T/wire" "$T/sock")" = '{}' ]; }
 	eventually free
 	kill $!
@@ -214,6 +217,23 @@ echo "{}"'
 	# shellcheck disable=SC2086 # numbers
 	wait $pids
 	is "$(cat o.* | sort | uniq -c | tr -s ' ')" ' 24 {"sandboxes":[]}'
+}
+
+@test "who has shown a token does not wait for strangers who send much" {
+	gate_start
+	serve "$T/sock" "$ops"
+	mkfifo stop
+	perl -MIO::Socket::UNIX -e 'my @c;
+	    for (1..16) { my $s = IO::Socket::UNIX->new("sock") or die; $s->print("{\"a\":\"", "x" x 1100000); $s->flush; push @c, $s }
+	    open(F, ">full"); print F "x"; close F; open(F, "<stop"); <F>' 3>&- &
+	held=$!
+	eventually test -s full
+	printf '{"_sandbox_gateway_auth_token":"%s","op":"list_sandboxes","request_id":"r","scope":{"kind":"system"},"args":{"x":"' "$TOKEN" >request
+	head -c 1500000 /dev/zero | tr '\0' x >>request
+	printf '"}}\n' >>request
+	is "$("$SB_T/wire" "$T/sock" <request)" '{"sandboxes":[]}'
+	echo >stop
+	wait $held
 }
 
 @test "a request that writes to a full device, or to nobody, is no success" {
