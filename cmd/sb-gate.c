@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +33,7 @@
 #include "err.h"
 #include "event.h"
 #include "failure.h"
+#include "forward.h"
 #include "io.h"
 #include "json.h"
 #include "line.h"
@@ -517,129 +517,12 @@ perform(const struct op *op, const struct op_side *side)
 
 /* ---- sending it on ---- */
 
-static bool
-undeliverable(struct failure *f, const char *why)
+/* A line of the box's, with its newline. */
+static void
+pass_progress(const char *line, size_t n)
 {
-	return failure_set(
-	    f, KIND_INTERNAL, "sandbox daemon forwarding failed: %s", why);
-}
-
-static bool
-send_on(int fd, const struct box *box, struct failure *f)
-{
-	struct buf b = BUF_INIT, token = BUF_INIT;
-	const struct {
-		const char *name;
-		struct span value;
-	} member[] = {
-		{ "op", req.op },
-		{ "request_id", req.request_id },
-		{ "scope", req.scope },
-		{ "args", req.args },
-	};
-	bool good;
-
-	/* The bytes as they came: no number loses a digit. */
-	buf_addc(&b, '{');
-	for (size_t i = 0; i < sizeof member / sizeof *member; i++) {
-		out_key(&b, member[i].name);
-		buf_add(&b, member[i].value.p, member[i].value.n);
-	}
-	if (box_token(box, &token) == -1)
-		return undeliverable(f, strerror(errno));
-	if (token.len > 0)
-		out_str(&b, BOX_TOKEN, buf_str(&token));
-	if (req.progress)
-		out_bool(&b, "_stream_logs", true);
-	buf_adds(&b, "}\n");
-	good = line_write(fd, b.data, b.len, WRITE_MS) == 0 ||
-	    undeliverable(f, strerror(errno));
-	if (token.data)
-		explicit_bzero(token.data, token.len);
-	buf_release(&token);
-	buf_release(&b);
-	return good;
-}
-
-/*
- * The final line of the box, lines of progress passed on. False with f; an
- * empty f.kind means that the client has gone.
- */
-static bool
-receive(
-    int fd, int64_t deadline, uint64_t ms, struct buf *reply, struct failure *f)
-{
-	struct line l = { .fd = fd };
-	bool gone = false;
-	size_t n;
-
-	for (;;) {
-		struct pollfd p[] = { { .fd = fd, .events = POLLIN },
-			{ .fd = gone ? -1 : STDOUT_FILENO } };
-
-		switch (line_read(&l, REQUEST_MAX, clock_ms(), &n)) {
-		case LINE_WHOLE:
-			if (n > 8 && memcmp(l.buf.data, "cli_log(", 8) == 0) {
-				l.buf.data[n] = '\n';
-				if (req.progress &&
-				    line_write(STDOUT_FILENO, l.buf.data, n + 1,
-					WRITE_MS) == -1)
-					errno = 0;
-				continue;
-			}
-			if (!json_is_valid(l.buf.data, n, NULL, NULL) ||
-			    *l.buf.data != '{')
-				return undeliverable(
-				    f, "daemon response is not JSON");
-			buf_add(reply, l.buf.data, n);
-			buf_release(&l.buf);
-			return true;
-		case LINE_EOF:
-			return undeliverable(f,
-			    n == 0
-				? "daemon returned an empty response"
-				: "daemon response was not newline terminated");
-		case LINE_LARGE:
-			return undeliverable(
-			    f, "daemon response exceeded 16777216 bytes");
-		case LINE_ERROR:
-			return undeliverable(f, strerror(errno));
-		case LINE_LATE:
-			break;
-		}
-		if (line_left(deadline) == 0) {
-			struct buf why = BUF_INIT;
-
-			buf_addf(&why,
-			    "daemon request timed out after %" PRIu64 " ms",
-			    ms);
-			out_str(&f->details, "reason", "timeout");
-			return undeliverable(f, buf_str(&why));
-		}
-		if (poll(p, 2, line_left(deadline)) == -1 && errno != EINTR)
-			return undeliverable(f, strerror(errno));
-		if (p[1].revents)
-			return false;
-	}
-}
-
-/* Did it change something, or may it have? */
-static bool
-is_activity(const struct buf *reply)
-{
-	struct span all = { buf_str(reply), reply->len };
-	struct span error = json_member(all, "error");
-	struct span details = json_member(error, "details");
-	struct buf stage = BUF_INIT;
-	bool destroy;
-
-	if (!error.p)
-		return true;
-	destroy = json_string(json_member(details, "stage"), &stage) &&
-	    strcmp(buf_str(&stage), "destroy") == 0;
-	buf_release(&stage);
-	return destroy &&
-	    json_is(json_member(details, "publish_completed"), "true");
+	if (line_write(STDOUT_FILENO, line, n, WRITE_MS) == -1)
+		errno = 0;
 }
 
 /* op: NULL for one that only the box may know. */
@@ -651,6 +534,7 @@ forward(const struct op *op)
 	struct box box = BOX_INIT;
 	struct buf reply = BUF_INIT;
 	int64_t deadline;
+	struct forward w;
 	int fd;
 
 	if (strlen(buf_str(&req.sandbox_id)) != req.sandbox_id.len) {
@@ -665,17 +549,20 @@ forward(const struct op *op)
 		ms = ms < INT32_MAX ? ms + FORWARD_MS : ms;
 	deadline = ms < INT32_MAX ? clock_ms() + (int64_t)ms : LINE_NEVER;
 	take_slot(op && op->urgent);
-	fd = box_dial(&box, gate.run, WRITE_MS);
-	if (fd == -1) {
-		undeliverable(&f, strerror(errno));
-		refuse(&f);
-	}
-	if (!send_on(fd, &box, &f))
+	fd = forward_send(&box, gate.run, &req, BOX_TOKEN, &f);
+	if (fd == -1)
 		refuse(&f);
 	/* From here on it costs the box a slot, if it does. */
 	if (op && op->waits)
 		io_drop(&gate.slotfd);
-	if (!receive(fd, deadline, ms, &reply, &f)) {
+	w = (struct forward){
+		.fd = fd,
+		.peer = STDOUT_FILENO,
+		.deadline = deadline,
+		.ms = ms,
+		.progress = req.progress ? pass_progress : NULL,
+	};
+	if (!forward_receive(&w, &reply, &f)) {
 		/* What it does there, it may do; better counted than not. */
 		if (op && op->activity)
 			box_count(&box);
@@ -685,7 +572,7 @@ forward(const struct op *op)
 		log_request(&f, &reply);
 		exit(EXIT_OK);
 	}
-	if (op && op->activity && is_activity(&reply))
+	if (op && op->activity && forward_is_activity(&reply))
 		box_count(&box);
 	respond(&reply, &f);
 }
