@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +22,6 @@ enum {
 };
 
 enum {
-	P_IN,
 	P_OUT,
 	P_ERR,
 	P_READY,
@@ -35,18 +35,17 @@ struct state {
 	struct child_end *end;
 	int fd[P_COUNT]; /* ours, or -1 */
 	struct buf line; /* of standard error, not ended yet */
-	size_t fed;
 	bool may_end, told, asked; /* asked: TERM was sent */
 	int64_t kill_at;
 };
 
-/* A pipe whose end for us does not block. ours: 0 or 1. */
+/* A pipe whose end for us, the first, does not block. */
 static int
-make_pipe(int p[2], int ours)
+make_pipe(int p[2])
 {
 	if (pipe2(p, O_CLOEXEC) == -1)
 		return -1;
-	return fcntl(p[ours], F_SETFL, O_NONBLOCK);
+	return fcntl(p[0], F_SETFL, O_NONBLOCK);
 }
 
 static void
@@ -120,25 +119,6 @@ read_one(struct state *s, int which)
 }
 
 static void
-feed(struct state *s)
-{
-	while (s->fed < s->c->in_n) {
-		ssize_t w =
-		    write(s->fd[P_IN], s->c->in + s->fed, s->c->in_n - s->fed);
-
-		if (w == -1 && errno == EINTR)
-			continue;
-		if (w == -1 && errno == EAGAIN)
-			return;
-		/* It does not want it: its exit code says what to think. */
-		if (w == -1)
-			break;
-		s->fed += (size_t)w;
-	}
-	io_drop(&s->fd[P_IN]);
-}
-
-static void
 ask_to_end(struct state *s)
 {
 	int64_t now = clock_ms();
@@ -177,14 +157,10 @@ loop(struct state *s)
 		for (int i = 0; i < P_COUNT; i++)
 			p[i] = (struct pollfd){
 				.fd = s->fd[i],
-				.events = i == P_IN ? POLLOUT
-				    : i == P_PEER   ? 0
-						    : POLLIN,
+				.events = i == P_PEER ? 0 : POLLIN,
 			};
 		if (poll(p, P_COUNT, next_turn(s)) == -1 && errno != EINTR)
 			break;
-		if (p[P_IN].revents)
-			feed(s);
 		for (int i = P_OUT; i <= P_READY; i++)
 			if (p[i].revents)
 				read_one(s, i);
@@ -202,28 +178,44 @@ loop(struct state *s)
 	end_line(s);
 }
 
+/*
+ * Standard input, all of it, before the child begins: should we be killed, it
+ * never takes a part for the whole.
+ */
+static int
+make_input(const struct child *c)
+{
+	int fd = memfd_create("in", MFD_CLOEXEC);
+
+	if (fd != -1 &&
+	    (io_write_all(fd, c->in, c->in_n) == -1 ||
+		lseek(fd, 0, SEEK_SET) == -1))
+		io_drop(&fd);
+	return fd;
+}
+
 int
 child_run(const struct child *c, struct child_end *end)
 {
 	struct state s = { .c = c, .end = end, .kill_at = LINE_NEVER };
-	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 };
+	int in, out[2] = { -1, -1 }, err[2] = { -1, -1 };
 	int ready[2] = { -1, -1 }, why;
 	pid_t pid = -1;
 
 	for (int i = 0; i < P_COUNT; i++)
 		s.fd[i] = -1;
-	if (make_pipe(in, 1) == 0 && make_pipe(out, 0) == 0 &&
-	    make_pipe(err, 0) == 0 && make_pipe(ready, 0) == 0)
+	in = make_input(c);
+	if (in != -1 && make_pipe(out) == 0 && make_pipe(err) == 0 &&
+	    make_pipe(ready) == 0)
 		pid = spawn(c->argv,
-		    (struct spawn_fd[]){ { in[0], 0 }, { out[1], 1 },
+		    (struct spawn_fd[]){ { in, 0 }, { out[1], 1 },
 			{ err[1], 2 }, { ready[1], 3 } },
 		    c->ready ? 4 : 3);
 	why = errno;
-	io_drop(&in[0]);
+	io_drop(&in);
 	io_drop(&out[1]);
 	io_drop(&err[1]);
 	io_drop(&ready[1]);
-	s.fd[P_IN] = in[1];
 	s.fd[P_OUT] = out[0];
 	s.fd[P_ERR] = err[0];
 	s.fd[P_READY] = ready[0];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a program as a child: feeds its standard input, keeps its output, hands
- * on what it says on the way, and ends it when it is not needed any more and
- * that does no harm. One poll loop, so that no two pipes block each other.
+ * Runs a program as a child: gives it its standard input, whole, keeps its
+ * output, hands on what it says on the way, and ends it when it is not needed
+ * any more and that does no harm. One poll loop, so that no two pipes block
+ * each other.
  */
 #ifndef SB_CHILD_H
 #define SB_CHILD_H

@@ -221,3 +221,36 @@ workspace session not found: $s"
 	ask file_read '{"path":"none"}' >out
 	eventually spans '"r1","file_read","error"'
 }
+
+@test "a gate that is killed at any step leaves a store in which all goes on" {
+	need strace
+	start
+	tries=0
+	content() { ask file_read '{"path":"f"}' | jq -r .content; }
+	request file_write '{"path":"f","content":"new\n"}' >host
+	printf '{"op":"file_write","request_id":"r","scope":{"kind":"sandbox","sandbox_id":"eos-1"},"args":{"path":"f","content":"new\\n"}}\n' >box
+	for args in "host" "box -b eos-1"; do
+		# shellcheck disable=SC2086 # a file, and options
+		set -- $args
+		in=$1
+		shift
+		for call in openat fcntl vfork clone connect sendto poll read write close; do
+			n=$(FOLLOW='' count_calls $call sb-gate "$@" "$ops" <"$in") || continue
+			# Of many the last, and some before.
+			for i in $(seq 1 "$n" | sort -R --random-source=/dev/zero | head -n 4) "$n"; do
+				[ "$i" -gt 0 ] || continue
+				ask file_write '{"path":"f","content":"old\n"}' >out
+				FOLLOW='' kill_at $call "$i" sb-gate "$@" "$ops" <"$in" >out 2>&1 3>&- || :
+				tries=$((tries + 1))
+				c=$(content)
+				[ "$c" = old ] || [ "$c" = new ] || fail "killed at $call $i: $c"
+			done
+		done
+	done
+	echo "# killed $tries times" >&3
+	[ $tries -gt 20 ]
+	# Whatever was left to finish has.
+	is "$(ask file_write '{"path":"g","content":"g\n"}' | jq -r .type)" create
+	sb-layer-check <<<"$(sb-stack-show)
+"
+}
