@@ -673,19 +673,6 @@ route_box(void)
 
 /* ---- */
 
-static char *
-master_key(void)
-{
-	const char *file = getenv("SANDBOX_GATEWAY_TOKEN_FILE");
-	const char *home = getenv("HOME");
-
-	if (file && *file)
-		return xstrdup(file);
-	return home && *home
-	    ? xasprintf("%s/.ephemeral-sandbox/gateway.token", home)
-	    : NULL;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -744,7 +731,7 @@ main(int argc, char **argv)
 	if (!gate.sandbox) {
 		gate.state = place_state();
 		if (!gate.key)
-			gate.key = master_key();
+			gate.key = place_token();
 	}
 	if (!counted)
 		gate.slots = gate.sandbox ? BOX_SLOTS : HOST_SLOTS;

@@ -62,6 +62,38 @@ place_run(void)
 	return run;
 }
 
+char *
+place_ops(void)
+{
+	const char *path = absolute("SB_OPS");
+	char self[4096], *slash;
+	ssize_t n;
+
+	if (path)
+		return xstrdup(path);
+	n = readlink("/proc/self/exe", self, sizeof self - 1);
+	if (n == -1)
+		return NULL;
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	if (slash)
+		*slash = '\0';
+	return xasprintf("%s/../share/sb/ops", self);
+}
+
+char *
+place_token(void)
+{
+	const char *file = getenv("SANDBOX_GATEWAY_TOKEN_FILE");
+	const char *home = getenv("HOME");
+
+	if (file && *file)
+		return xstrdup(file);
+	return home && *home
+	    ? xasprintf("%s/.ephemeral-sandbox/gateway.token", home)
+	    : NULL;
+}
+
 /* path/rel; the caller frees. */
 static char *
 join(const char *path, const char *rel)

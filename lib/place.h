@@ -19,6 +19,18 @@ char *place_state(void);
 char *place_run(void);
 
 /*
+ * Where the operation files are: $SB_OPS, or share/sb/ops beside the directory
+ * of this program. NULL with errno.
+ */
+char *place_ops(void);
+
+/*
+ * The file of the master token: $SANDBOX_GATEWAY_TOKEN_FILE, or that below
+ * HOME; NULL where neither is set.
+ */
+char *place_token(void);
+
+/*
  * Opens the directory path/rel, rel perhaps with several components, and makes
  * what is missing with mode 0700. -1 with errno.
  */
