@@ -350,3 +350,19 @@ json_uint(struct span v, uint64_t *out)
 	text[v.n] = '\0';
 	return num_dec(text, 0, UINT64_MAX, out);
 }
+
+void
+json_compact(struct span v, struct buf *out)
+{
+	bool inside = false;
+
+	for (size_t i = 0; i < v.n; i++) {
+		if (!inside && strchr(" \t\n\r", v.p[i]))
+			continue;
+		buf_addc(out, v.p[i]);
+		if (inside && v.p[i] == '\\')
+			buf_addc(out, v.p[++i]);
+		else if (v.p[i] == '"')
+			inside = !inside;
+	}
+}

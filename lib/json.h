@@ -51,6 +51,9 @@ bool json_string(struct span s, struct buf *out);
 /* Is it this text, byte for byte: a word as null, or a token? */
 bool json_is(struct span s, const char *text);
 
+/* Appends it without the blanks between tokens: one line, no digit changed. */
+void json_compact(struct span s, struct buf *out);
+
 /* A non-negative integer token (no sign, fraction or exponent). */
 bool json_uint(struct span s, uint64_t *out);
 

@@ -267,6 +267,26 @@ test_values(void)
 	buf_release(&b);
 }
 
+static void
+test_compact(void)
+{
+	static const char *const row[][2] = {
+		{ " [ 1 , 2 ] ", "[1,2]" },
+		{ "{\t\"a b\" :\r\n\"c \\\" d\" }", "{\"a b\":\"c \\\" d\"}" },
+		{ "[\"\\\\\" , \" \"]", "[\"\\\\\",\" \"]" },
+		{ "1.50e+07 ", "1.50e+07" },
+		{ "\" \\u0020 \"", "\" \\u0020 \"" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct buf b = BUF_INIT;
+
+		json_compact((struct span){ row[i][0], strlen(row[i][0]) }, &b);
+		ok(strcmp(buf_str(&b), row[i][1]) == 0, row[i][1]);
+		buf_release(&b);
+	}
+}
+
 int
 main(void)
 {
@@ -276,5 +296,6 @@ main(void)
 	test_pairs();
 	test_elements();
 	test_values();
+	test_compact();
 	return done();
 }
