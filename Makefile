@@ -22,7 +22,8 @@ WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wold-style-definition -Wvla -Walloca -Wwrite-strings -Wcast-qual \
 	-Wformat=2 -Wundef -Wpointer-arith -Wimplicit-fallthrough \
 	-Wswitch-enum -Wnull-dereference -Wunused-result -fno-common
-OUR_CFLAGS = -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Ilib $(WARN)
+VERSION = 0.1.0
+OUR_CFLAGS = -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Ilib -DSB_VERSION='"$(VERSION)"' $(WARN)
 HARDEN = -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong \
 	-fstack-clash-protection -fPIE
 LDHARDEN = -pie -Wl,-z,relro,-z,now
@@ -53,10 +54,11 @@ SHS := $(sort $(patsubst sh/%,$(B)/bin/%,$(wildcard sh/*)))
 UNITS := $(sort $(patsubst t/unit/%.c,$(B)/t/%,$(wildcard t/unit/*.c)))
 HELPERS := $(sort $(patsubst t/helper/%.c,$(B)/t/%,$(wildcard t/helper/*.c)))
 LIBOBJ := $(patsubst %,$(B)/lib/%.o,$(shell cat lib/ORDER))
+CLIS := $(patsubst %,$(B)/bin/sandbox-%-cli,manager runtime observability)
 OPS := $(sort $(wildcard svc/ops/*.json svc/ops/*/*.json))
 MAN := $(sort $(wildcard doc/man*/*.[157]))
 
-all: $(CMDS) $(SHS)
+all: $(CMDS) $(SHS) $(CLIS) $(B)/share/sb/ops
 
 $(B)/lib/%.o: lib/%.c
 	@mkdir -p $(@D)
@@ -76,6 +78,14 @@ $(B)/bin/%: $(B)/cmd/%.o $(B)/libsb.a
 $(B)/bin/%: sh/%
 	@mkdir -p $(@D)
 	$(Q)install -m 755 $< $@
+
+# One program by three names, which looks for operations beside its directory.
+$(CLIS): $(B)/bin/sandbox-cli
+	$(Q)ln -sf sandbox-cli $@
+
+$(B)/share/sb/ops:
+	@mkdir -p $(@D)
+	$(Q)ln -sfnr svc/ops $@
 
 $(B)/t/%: t/unit/%.c $(B)/libsb.a
 	@mkdir -p $(@D)
@@ -130,11 +140,21 @@ real:
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(CMDS) $(SHS) $(DESTDIR)$(PREFIX)/bin
+	for c in $(notdir $(CLIS)); do \
+		ln -sf sandbox-cli $(DESTDIR)$(PREFIX)/bin/$$c || exit 1; \
+		for s in bash-completion/completions/ zsh/site-functions/_; do \
+			f=$(DESTDIR)$(PREFIX)/share/$$s$$c; s=$${s%%/*}; \
+			install -d $${f%/*} && $(B)/bin/$$c \
+				--completion $${s%-completion} >$$f || exit 1; \
+		done; done
 	for f in $(OPS); do \
 		install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/sb/$${f#svc/} || exit 1; done
 	for m in $(MAN); do \
 		d=$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}; \
 		install -d $$d && install -m 644 $$m $$d || exit 1; done
+	for c in $(notdir $(CLIS)); do \
+		ln -sf sandbox-cli.1 \
+			$(DESTDIR)$(PREFIX)/share/man/man1/$$c.1 || exit 1; done
 
 clean:
 	rm -rf build build-san
