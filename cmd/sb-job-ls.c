@@ -21,35 +21,11 @@
 
 static const char usage[] = "sb-job-ls [-rv] [-s session]";
 
-enum {
-	CMD_BYTES = 1 << 24
-};
-
-/* The words with blanks between them. */
-static void
-out_command(struct buf *b, const struct job *j)
-{
-	struct buf cmd = BUF_INIT;
-	size_t at;
-
-	if (io_read_file_at(j->dirfd, "cmd", &cmd, CMD_BYTES) == -1 ||
-	    cmd.len == 0) {
-		out_null(b, "command");
-		return;
-	}
-	at = strlen(cmd.data) + 1;
-	for (size_t i = at; i + 1 < cmd.len; i++)
-		if (cmd.data[i] == '\0')
-			cmd.data[i] = ' ';
-	out_path(b, "command", at < cmd.len ? cmd.data + at : "");
-	buf_release(&cmd);
-}
-
 static void
 print(const struct job *j, const struct job_meta *m, enum job_state state)
 {
 	struct job_end e = { .status = "running" };
-	struct buf b = BUF_INIT;
+	struct buf b = BUF_INIT, command = BUF_INIT;
 	uint64_t wall = job_now() > m->start ? job_now() - m->start : 0;
 
 	if (state == JOB_OVER && job_end_read(j, "status", &e) == 0)
@@ -74,9 +50,13 @@ print(const struct job *j, const struct job_meta *m, enum job_state state)
 	out_key(&b, "wall_time_seconds");
 	buf_addf(&b, "%" PRIu64 ".%03" PRIu64, wall / 1000000000,
 	    wall / 1000000 % 1000);
-	out_command(&b, j);
+	if (job_command(j, &command) == 0)
+		out_path(&b, "command", buf_str(&command));
+	else
+		out_null(&b, "command");
 	buf_addc(&b, '}');
 	puts(b.data);
+	buf_release(&command);
 	buf_release(&b);
 }
 

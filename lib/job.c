@@ -21,6 +21,7 @@
 
 enum {
 	META_BYTES = 4096,
+	CMD_BYTES = 1 << 24,
 	HINT_BYTES = 1 << 20,
 	LAST_BYTES = 21 /* a number of 20 digits and a newline */
 };
@@ -369,6 +370,30 @@ has_end(int dirfd, const char *file)
 	struct stat st;
 
 	return path_lstat(dirfd, file, &st) == 0 && st.st_size > 0;
+}
+
+int
+job_command(const struct job *j, struct buf *out)
+{
+	struct buf cmd = BUF_INIT;
+	size_t at;
+	int rc = io_read_file_at(j->dirfd, "cmd", &cmd, CMD_BYTES);
+
+	if (rc == 0 && cmd.len == 0) {
+		errno = EINVAL;
+		rc = -1;
+	}
+	if (rc == 0) {
+		/* Behind the directory. */
+		at = strlen(cmd.data) + 1;
+		for (size_t i = at; i + 1 < cmd.len; i++)
+			if (cmd.data[i] == '\0')
+				cmd.data[i] = ' ';
+		if (at < cmd.len)
+			buf_adds(out, cmd.data + at);
+	}
+	buf_release(&cmd);
+	return rc;
 }
 
 int

@@ -100,6 +100,9 @@ void job_remove(struct job *j);
 /* EINVAL for a damaged file. */
 int job_meta_read(const struct job *j, struct job_meta *m);
 
+/* Appends the words of its command with blanks between them. -1 with errno. */
+int job_command(const struct job *j, struct buf *out);
+
 enum job_state {
 	JOB_RUNS,
 	JOB_ENDING, /* the shell has ended, its session is finalised */
