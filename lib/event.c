@@ -86,6 +86,25 @@ open_dir(bool make)
 	return fd;
 }
 
+int
+event_losses(struct event_losses *out)
+{
+	uint64_t n[SEGLOG_COUNTS] = { 0 };
+	int fd = open_dir(false), rc = 0;
+
+	if (fd != -1)
+		rc = seglog_counts(fd, &log_file, n);
+	else if (errno != ENOENT)
+		rc = -1;
+	io_drop(&fd);
+	*out = (struct event_losses){
+		.storage = n[SEGLOG_BUSY] + n[SEGLOG_STORAGE],
+		.oversized = n[SEGLOG_OVERSIZED],
+		.truncated = n[SEGLOG_TRUNCATED],
+	};
+	return rc;
+}
+
 /* Settings that cannot be read are for others to complain about. */
 static void
 configure(void)

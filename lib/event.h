@@ -87,6 +87,16 @@ void event_add(const char *name, const struct buf *attrs);
 /* The events lease.acquired and lease.released. */
 void event_lease(const char *name, uint64_t revision);
 
+/* What the log of the store has lost, in lines, since it is there. */
+struct event_losses {
+	uint64_t storage; /* dropped: could not be written at once */
+	uint64_t oversized; /* dropped: too long */
+	uint64_t truncated; /* written without their attributes */
+};
+
+/* -1 with errno; all 0 where there is no log yet. */
+int event_losses(struct event_losses *out);
+
 /* Writes what is kept, for who lives on. */
 void event_flush(void);
 
