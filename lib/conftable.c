@@ -398,6 +398,7 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "manager.observability_snapshot.max_concurrent_requests",
 	    .type = CONF_NUMBER,
+	    .which = CONF_SNAPSHOT_MANY,
 	    .min = 1,
 	    .max = CONF_ANY,
 	    .fallback = "8",
@@ -406,6 +407,7 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "manager.observability_snapshot.timeout_ms",
 	    .type = CONF_NUMBER,
+	    .which = CONF_SNAPSHOT_MS,
 	    .min = 1,
 	    .max = CONF_ANY,
 	    .fallback = "1500",
@@ -525,6 +527,7 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "observability.sampling.max_walk_depth",
 	    .type = CONF_NUMBER,
+	    .which = CONF_WALK_DEPTH,
 	    .min = 1,
 	    .max = CONF_ANY,
 	    .fallback = "64",
@@ -533,6 +536,7 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "observability.sampling.max_walk_nodes",
 	    .type = CONF_NUMBER,
+	    .which = CONF_WALK_NODES,
 	    .min = 1,
 	    .max = CONF_ANY,
 	    .fallback = "1024",
@@ -541,6 +545,7 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "observability.views.layer_delta_default_limit",
 	    .type = CONF_NUMBER,
+	    .which = CONF_LAYER_LIMIT,
 	    .min = 1,
 	    .max = CONF_ANY,
 	    .fallback = "500",
@@ -550,6 +555,7 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "observability.views.layer_delta_max_limit",
 	    .type = CONF_NUMBER,
+	    .which = CONF_LAYER_MAX,
 	    .min = 1,
 	    .max = CONF_ANY,
 	    .fallback = "5000",

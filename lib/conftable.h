@@ -57,6 +57,12 @@ enum conf_which {
 	CONF_EVENTS_LINE, /* observability.max_line_bytes */
 	CONF_MAX_PARKED, /* runtime.workspace.max_parked */
 	CONF_PRIVATE, /* runtime.workspace.private_bytes */
+	CONF_WALK_DEPTH, /* observability.sampling.max_walk_depth */
+	CONF_WALK_NODES, /* observability.sampling.max_walk_nodes */
+	CONF_LAYER_LIMIT, /* observability.views.layer_delta_default_limit */
+	CONF_LAYER_MAX, /* observability.views.layer_delta_max_limit */
+	CONF_SNAPSHOT_MANY, /* …observability_snapshot.max_concurrent_requests */
+	CONF_SNAPSHOT_MS, /* manager.observability_snapshot.timeout_ms */
 	CONF_HIDDEN_PATHS, /* runner.mount_mask.hidden_paths */
 	CONF_WORKSPACE_ROOTS, /* manager.workspace_roots */
 	CONF_CONTAINER_ENV, /* manager.docker.container_env.* */
