@@ -217,7 +217,11 @@ op_check(const struct op *op, const struct op_side *side, struct span args,
 		bool needed = a->required && !a->server_default;
 
 		s = found[i];
-		if (a->selector || (s.p && !needed && json_is(s, "null")))
+		/* Of both scopes the host answers that of the system, where the
+		 * scope selects nothing. */
+		if (a->selector && !(op->scope == OP_BOTH && side == &op->host))
+			s.p = NULL;
+		if (s.p && !needed && json_is(s, "null"))
 			s.p = NULL;
 		if (!s.p && a->server_default)
 			s = (struct span){ a->server_default,
