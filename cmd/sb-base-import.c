@@ -1385,15 +1385,36 @@ write_link(const struct job *j, const char *key)
 	free(target);
 }
 
+/* Only statistics read it, so it is not synced: a damaged one is none. */
 static void
-write_digest(const struct job *j, const char *root_hash)
+write_bytes(const struct job *j, const struct base_list *list, int dirfd)
+{
+	struct buf text = BUF_INIT;
+	uint64_t bytes = 0;
+	int fd;
+
+	for (size_t i = 0; i < list->n; i++)
+		if (S_ISREG(list->v[i].st.mode))
+			bytes += list->v[i].st.size;
+	buf_addf(&text, "%" PRIu64, bytes);
+	fd = openat(dirfd, BASE_LAYER ".bytes",
+	    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd == -1 || io_write_all(fd, text.data, text.len) == -1 ||
+	    io_close(fd) == -1)
+		die_sys(
+		    "unable to write the size of the base into %s", j->store);
+	buf_release(&text);
+}
+
+static void
+write_metadata(const struct job *j, const struct scan *s)
 {
 	int fd = make_dir(j->stackfd, ".layer-metadata", j->store);
 
-	if (stage_file(fd, BASE_LAYER ".digest", root_hash, HASH_HEX, 0600) ==
-	    -1)
+	if (stage_file(fd, BASE_LAYER ".digest", s->root, HASH_HEX, 0600) == -1)
 		die_sys(
 		    "unable to write the digest of the base into %s", j->store);
+	write_bytes(j, &s->list, fd);
 	io_drop(&fd);
 }
 
@@ -1460,7 +1481,7 @@ bind_store(const struct job *j, const struct scan *s)
 		same_base(j, buf_str(&bound), s);
 	} else {
 		write_link(j, s->key);
-		write_digest(j, s->root);
+		write_metadata(j, s);
 		write_manifest(j);
 		write_binding(j, s->root);
 	}

@@ -116,7 +116,7 @@ nothing_left() {
 	shopt -s nullglob dotglob
 	set -- "$1" "$S"/staging/* "$S"/layers/* "$S"/meta/* "$S"/leases/* "$S"/.layer-metadata/* "$S"/.*.tmp
 	shopt -u nullglob dotglob
-	[ "$*" = "$1${holder:+ $S/leases/work} $S/.layer-metadata/$B.digest" ] || fail "left: $*"
+	[ "$*" = "$1${holder:+ $S/leases/work} $S/.layer-metadata/$B.bytes $S/.layer-metadata/$B.digest" ] || fail "left: $*"
 }
 
 begin() {

@@ -144,5 +144,5 @@ each_is_needed() {
 	run -111 sh -c 'sb-layer-commit -B b -C u -m m <in >/dev/full'
 	is "$(ls "$S/layers")" "$base"
 	is "$(ls -A "$S/staging" "$S/meta")" "$(printf '%s:\n\n' "$S/meta" "$S/staging")"
-	is "$(ls "$S/.layer-metadata" | wc -l)" 3
+	is "$(ls "$S/.layer-metadata" | wc -l)" 4
 }

@@ -113,6 +113,7 @@ go_on() {
 	printf '}' >>want
 	same workspace.json want
 	is "$(cat .layer-metadata/B000001-base.digest)" $golden
+	is "$(cat .layer-metadata/B000001-base.bytes)" 6
 	is "$(jq -c . manifest.json)" '{"layers":[{"layer_id":"B000001-base","path":"base/B000001-base"}],"schema_version":1,"version":1}'
 	is "$(sb-stack-version)" 1
 	key=$(entries)

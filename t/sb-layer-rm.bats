@@ -34,7 +34,7 @@ state() { listing "$SB_STORE"; }
 	ids "$c" "$b" | sb-layer-rm >out
 	same out <(ids "$c" "$b")
 	is "$(ls "$S/layers")" "$a"
-	is "$(ls "$S/.layer-metadata")" "$(printf '%s\n' $B.digest "$a.bytes" "$a.digest")"
+	is "$(ls "$S/.layer-metadata")" "$(printf '%s\n' $B.bytes $B.digest "$a.bytes" "$a.digest")"
 	is "$(ls -A "$S/staging")" ""
 }
 
@@ -225,7 +225,7 @@ state() { listing "$SB_STORE"; }
 			sb-stack-show | sb-layer-check >/dev/null
 			sb-stack-unused | sb-layer-rm >/dev/null
 			is "$(ls -A "$S/layers" "$S/staging")" "$(printf '%s:\n%s\n\n%s:\n' "$S/layers" "$a" "$S/staging")"
-			is "$(ls "$S/.layer-metadata" | wc -l)" 3
+			is "$(ls "$S/.layer-metadata" | wc -l)" 4
 		done
 	done
 	echo "# killed $total times" >&3

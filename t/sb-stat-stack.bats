@@ -96,6 +96,10 @@ refused() {
 	publish a 123
 	echo 'observability.sampling.max_walk_nodes 5' >"$SB_STORE/conf"
 	stack
+	is "$(get '[.total_bytes, .total_allocated_bytes, .storage_logical_bytes, .storage_allocated_bytes]')" '[39,null,null,null]'
+	# Nothing noted, as by an import that was killed.
+	: >"$SB_STORE/layer-stack/.layer-metadata/B000001-base.bytes"
+	stack
 	is "$(get '[.total_bytes, .total_allocated_bytes, .storage_logical_bytes, .storage_allocated_bytes]')" '[null,null,null,null]'
 	is "$(get '[.layers[].bytes]')" '[3,null]'
 	is "$(get '.layers[1] | .bytes_at_least <= 20 and .allocated_bytes_at_least > 0')" true
