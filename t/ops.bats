@@ -37,6 +37,12 @@ finds() {
 	finds "file_read: flag --path stands for two"
 	change runtime/file_read.json '.args[1].aliases = ["--path"]'
 	finds "file_read: flag --path stands for two"
+	change runtime/file_read.json '.args[1].flag = "--request-id"'
+	finds "file_read: flag --request-id is an option of the command line"
+	change runtime/file_read.json '.args[1].aliases = ["--jq"]'
+	finds "file_read: flag --jq is an option of the command line"
+	change runtime/file_read.json '.args[1].flag = "--a=b"'
+	finds "file_read: flag --a=b is an option of the command line"
 	change runtime/file_read.json '.scope = "system_or_sandbox"'
 	finds "file_read: of runtime, and not of a sandbox"
 	change runtime/file_read.json 'del(.box)'
@@ -71,7 +77,7 @@ finds() {
 	need jq
 	args() { jq -r '[.args[] | select(.ours != true) | .name + (if .required then "*" else "" end) +
 	    (if .kind == "string" or .kind == "path" then "" else " " + .kind end) +
-	    (if .client_default == null then "" else "=" + (.client_default | tostring) end)] | join(", ")' "$ops/runtime/$1.json"; }
+	    (if .client_default == null then "" else "=" + (.client_default | tostring) end)] | join(", ")' "$ops"/*/"$1.json"; }
 	is "$(args exec_command)" "workspace_session_id, cmd*, timeout_ms integer, yield_time_ms integer"
 	is "$(args write_command_stdin)" "command_session_id*, stdin*, yield_time_ms integer"
 	is "$(args read_command_lines)" "command_session_id*, start_offset integer=0, limit integer=200"
@@ -82,4 +88,8 @@ finds() {
 	is "$(args create_workspace_session)" "network_profile=shared"
 	is "$(args publish_workspace_session)" "workspace_session_id*, grace_s float"
 	is "$(args destroy_workspace_session)" "workspace_session_id*, grace_s float"
+	is "$(args list_sandboxes)" ""
+	is "$(args inspect_sandbox)" "sandbox_id*"
+	is "$(args snapshot)" "sandbox_id"
+	is "$(args layerstack)" "sandbox_id*, workspace_id, window_ms integer=60000"
 }

@@ -67,6 +67,35 @@ check_program(const struct op *op, const struct op_side *side)
 		fault("%s: no program %s", op->name, side->argv.v[0]);
 }
 
+/* Options of the command line come first, and would take the words. */
+static bool
+is_option(const struct op *op, const char *flag)
+{
+	static const struct {
+		const char *name;
+		int set; /* or OP_SETS: all */
+	} option[] = {
+		{ "--gateway-endpoint", OP_SETS },
+		{ "--gateway-socket", OP_SETS },
+		{ "--gateway-auth-token", OP_SETS },
+		{ "--jq", OP_SETS },
+		{ "--connect-timeout-ms", OP_SETS },
+		{ "--answer-timeout-ms", OP_SETS },
+		{ "--completion", OP_SETS },
+		{ "--version", OP_SETS },
+		{ "--help", OP_SETS },
+		{ "--progress", OP_MANAGEMENT },
+		{ "--sandbox-id", OP_RUNTIME },
+		{ "--request-id", OP_RUNTIME },
+	};
+
+	for (size_t i = 0; i < sizeof option / sizeof *option; i++)
+		if (strcmp(option[i].name, flag) == 0 &&
+		    (option[i].set == OP_SETS || option[i].set == (int)op->set))
+			return true;
+	return strchr(flag, '=') != NULL;
+}
+
 static size_t
 count_flag(const struct op *op, const char *flag)
 {
@@ -92,10 +121,18 @@ check_args(const struct op *op)
 
 		if (!a->label && count_flag(op, a->flag) != 1)
 			fault("%s: flag %s stands for two", op->name, a->flag);
-		for (size_t j = 0; j < a->aliases.n; j++)
+		if (!a->label && is_option(op, a->flag))
+			fault("%s: flag %s is an option of the command line",
+			    op->name, a->flag);
+		for (size_t j = 0; j < a->aliases.n; j++) {
 			if (count_flag(op, a->aliases.v[j]) != 1)
 				fault("%s: flag %s stands for two", op->name,
 				    a->aliases.v[j]);
+			if (is_option(op, a->aliases.v[j]))
+				fault("%s: flag %s is an option of the command "
+				      "line",
+				    op->name, a->aliases.v[j]);
+		}
 		if (a->label && optional && a->required)
 			fault("%s: %s is required behind one that is not",
 			    op->name, a->name);
