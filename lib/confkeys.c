@@ -55,7 +55,8 @@ confkey_with(const struct conf_key *k, const char *item)
 bool
 confkey_is_read(const struct conf_key *k)
 {
-	return k->which != CONF_NONE && !(k->flags & CONF_UNREAD);
+	return k->flags & CONF_SCRIPT ||
+	    (k->which != CONF_NONE && !(k->flags & CONF_UNREAD));
 }
 
 /* Is name the row's, with something in the place of its star? */

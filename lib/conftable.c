@@ -89,12 +89,14 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "gateway.bind_addr",
 	    .type = CONF_ENDPOINT,
+	    .flags = CONF_SCRIPT,
 	    .fallback = "127.0.0.1:7878",
 	    .help = "Where the gateway listens.",
 	},
 	{
 	    .name = "gateway.max_concurrent_connections",
 	    .type = CONF_NUMBER,
+	    .flags = CONF_SCRIPT,
 	    .min = 1,
 	    .max = CONF_ANY,
 	    .fallback = "256",
@@ -103,6 +105,7 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "gateway.pid_path",
 	    .type = CONF_HOSTPATH,
+	    .flags = CONF_SCRIPT,
 	    .fallback = "/tmp/eos-gateway.pid",
 	    .help = "File with the process id of the gateway.",
 	},

@@ -35,7 +35,8 @@ enum conf_flag {
 	CONF_EVEN = 16,
 	CONF_LIST = 32, /* not empty; in the flat file the key is repeated */
 	CONF_IDLE = 64, /* checked and without effect, now and later */
-	CONF_UNREAD = 128 /* a list or map that no command reads yet */
+	CONF_UNREAD = 128, /* a list or map that no command reads yet */
+	CONF_SCRIPT = 256 /* read by scripts only: sb-up, sandbox-gateway */
 };
 
 /*
