@@ -56,6 +56,7 @@ HELPERS := $(sort $(patsubst t/helper/%.c,$(B)/t/%,$(wildcard t/helper/*.c)))
 LIBOBJ := $(patsubst %,$(B)/lib/%.o,$(shell cat lib/ORDER))
 CLIS := $(patsubst %,$(B)/bin/sandbox-%-cli,manager runtime observability)
 OPS := $(sort $(wildcard svc/ops/*.json svc/ops/*/*.json))
+SVCS := $(sort $(wildcard svc/*/run svc/*/finish svc/*/notification-fd))
 MAN := $(sort $(wildcard doc/man*/*.[157]))
 
 all: $(CMDS) $(SHS) $(CLIS) $(B)/share/sb/ops
@@ -149,6 +150,9 @@ install: all
 		done; done
 	for f in $(OPS); do \
 		install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/sb/$${f#svc/} || exit 1; done
+	for f in $(SVCS); do \
+		m=755; [ -x $$f ] || m=644; \
+		install -D -m $$m $$f $(DESTDIR)$(PREFIX)/share/sb/$${f#svc/} || exit 1; done
 	for m in $(MAN); do \
 		d=$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}; \
 		install -d $$d && install -m 644 $$m $$d || exit 1; done
