@@ -59,7 +59,7 @@ OPS := $(sort $(wildcard svc/ops/*.json svc/ops/*/*.json))
 SVCS := $(sort $(wildcard svc/*/run svc/*/finish svc/*/notification-fd))
 MAN := $(sort $(wildcard doc/man*/*.[157]))
 
-all: $(CMDS) $(SHS) $(CLIS) $(B)/share/sb/ops
+all: $(CMDS) $(SHS) $(CLIS) $(B)/share/sb
 
 $(B)/lib/%.o: lib/%.c
 	@mkdir -p $(@D)
@@ -84,9 +84,9 @@ $(B)/bin/%: sh/%
 $(CLIS): $(B)/bin/sandbox-cli
 	$(Q)ln -sf sandbox-cli $@
 
-$(B)/share/sb/ops:
+$(B)/share/sb:
 	@mkdir -p $(@D)
-	$(Q)ln -sfnr svc/ops $@
+	$(Q)ln -sfnr svc $@
 
 $(B)/t/%: t/unit/%.c $(B)/libsb.a
 	@mkdir -p $(@D)
