@@ -235,10 +235,3 @@ child_run(const struct child *c, struct child_end *end)
 	errno = why;
 	return pid == -1 ? -1 : 0;
 }
-
-void
-child_end_release(struct child_end *end)
-{
-	buf_release(&end->out);
-	buf_release(&end->last);
-}

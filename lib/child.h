@@ -51,6 +51,5 @@ struct child_end {
 
 /* -1 with errno when it could not be started. Callbacks may be NULL. */
 int child_run(const struct child *c, struct child_end *end);
-void child_end_release(struct child_end *end);
 
 #endif

@@ -336,16 +336,6 @@ conf_number(const struct conf *c, enum conf_which which)
 	return n;
 }
 
-uint64_t
-conf_billionths(const struct conf *c, enum conf_which which)
-{
-	uint64_t n = 0;
-
-	if (c->value[which])
-		confkey_decimal(c->value[which], &n);
-	return n;
-}
-
 const struct conf_item *
 conf_next(const struct conf *c, enum conf_which which, size_t *at)
 {

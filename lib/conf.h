@@ -59,9 +59,6 @@ bool conf_is(const struct conf *c, enum conf_which which, const char *word);
 /* The value of a key of numbers; 0 when it has none. */
 uint64_t conf_number(const struct conf *c, enum conf_which which);
 
-/* The value of a key of decimals, in billionths (nanoseconds of seconds). */
-uint64_t conf_billionths(const struct conf *c, enum conf_which which);
-
 /*
  * The items of a list or a map one after the other, from *at, 0 at first. NULL
  * behind the last. Borrowed.

@@ -155,19 +155,6 @@ reject_class(const struct buf *answer, struct job_end *e)
 	buf_release(&word);
 }
 
-bool
-job_session_is_automatic(const char *session)
-{
-	struct session s;
-	bool yes;
-
-	if (session_open(&s, session) == -1)
-		return false;
-	yes = session_has(&s, "auto");
-	session_close(&s);
-	return yes;
-}
-
 /* Is the session, whose gate we hold, ours to end? 1, 0, -1. */
 static int
 is_ours(const struct session *s, const struct job *j)

@@ -10,8 +10,6 @@
 
 #include "job.h"
 
-bool job_session_is_automatic(const char *session);
-
 /*
  * Publishes and ends the session id, if it is automatic: its processes first,
  * then, if it changed anything, sb-publish. Refused, or failed, the session is

@@ -52,11 +52,13 @@ settle(void)
 }
 
 /*
- * If the directory that the link names was renamed, nothing is found: then it
- * stays, and is no part of the tree all the same.
+ * Removes what a killed run left in the tree root (O_PATH). Nobody else may be
+ * changing files: edit.lock is held. If the directory that the link names was
+ * renamed, nothing is found: then it stays, and is no part of the tree all the
+ * same. 0, or -1 with errno.
  */
-int
-put_sweep(const struct session *s, int root)
+static int
+sweep(const struct session *s, int root)
 {
 	char dir[PATH_BYTES_MAX + 1], aside[SESSION_ASIDE_BYTES];
 	ssize_t n = readlinkat(s->dirfd, EDIT_LINK, dir, sizeof dir - 1);
@@ -248,7 +250,7 @@ put_in_session(const struct put *p, const char *session)
 	io_many_fds();
 	umask(0);
 	session_aside(t.id, undo.aside);
-	if (put_sweep(&t.session, t.root) == -1)
+	if (sweep(&t.session, t.root) == -1)
 		answer_sys("unable to remove what an earlier change left in "
 			   "session %s",
 		    t.id);

@@ -19,12 +19,4 @@
 /* True when there was no file before. */
 bool put_in_session(const struct put *p, const char *session);
 
-/*
- * Removes what a killed run left in the tree root (O_PATH): the session's
- * mounted workspace or, when nothing has it mounted, its upperdir. Nobody else
- * may be changing files: the gate is held exclusively, or edit.lock. 0, or -1
- * with errno.
- */
-int put_sweep(const struct session *s, int root);
-
 #endif

@@ -1061,12 +1061,6 @@ screen_live(struct screen *s, rows_fn *fn, void *arg)
 	buf_release(&line);
 }
 
-bool
-screen_is_alt(const struct screen *s)
-{
-	return s->on && s->alt;
-}
-
 void
 screen_end(struct screen *s)
 {

@@ -59,9 +59,6 @@ void screen_resize(struct screen *s, int rows, int cols);
  */
 void screen_live(struct screen *s, rows_fn *fn, void *arg);
 
-/* Is the alternate screen shown? */
-bool screen_is_alt(const struct screen *s);
-
 /*
  * The end of the job: the live rows of the main screen become final. Feeding
  * afterwards is an error; screen_live has nothing more to say.
