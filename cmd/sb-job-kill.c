@@ -42,33 +42,16 @@ static int
 parse_signal(const char *s)
 {
 	uint64_t n;
+	int named;
 
 	if (num_dec(s, 1, 64, &n))
 		return (int)n;
 	if (strncmp(s, "SIG", 3) == 0)
 		s += 3;
-	for (int i = 1; i < NSIG; i++) {
-		const char *name = sigabbrev_np(i);
-
-		if (name && strcmp(name, s) == 0)
-			return i;
-	}
-	die(EXIT_USAGE, "not a signal: %s", s);
-}
-
-/* The process of the job lets go of us when nobody is left. */
-static int
-wait_gone(int sock, int ms)
-{
-	struct pollfd p = { .fd = sock, .events = POLLIN };
-	int rc;
-
-	do
-		rc = poll(&p, 1, ms);
-	while (rc == -1 && errno == EINTR);
-	if (rc == 0)
-		errno = ETIMEDOUT;
-	return rc == 1 ? 0 : -1;
+	named = num_signal(s);
+	if (named == 0)
+		die(EXIT_USAGE, "not a signal: %s", s);
+	return named;
 }
 
 /*
@@ -176,7 +159,8 @@ main(int argc, char **argv)
 	}
 	if (sig != 0)
 		return EXIT_OK;
-	rc = state == JOB_OVER ? wait_gone(sock, (int)ms)
+	/* Its process lets go of us when nobody is left. */
+	rc = state == JOB_OVER ? io_wait(sock, (int)ms)
 			       : job_wait(&job, (int)ms);
 	if (rc == -1 && errno == ETIMEDOUT && ms >= ASK_MS &&
 	    !jobctl_is_alive(job.dirfd, ASK_MS))

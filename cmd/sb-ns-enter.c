@@ -149,7 +149,7 @@ main(int argc, char **argv)
 		die_sys("session %s does not run", s.id);
 	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)h.pid, NS_USER_FD);
 	userns = open(path, O_RDONLY | O_CLOEXEC);
-	if (userns == -1 && errno == ENOENT && pidfd_wait(init, 0) == -1)
+	if (userns == -1 && errno == ENOENT && io_wait(init, 0) == -1)
 		die(EXIT_BUSY, "session %s is being started", s.id);
 	if (userns == -1)
 		die_sys("unable to open the namespaces of session %s", s.id);

@@ -88,7 +88,7 @@ fence(const struct session *s)
 	if (fd == -1)
 		die_sys("unable to look at the earlier holder of session %s",
 		    s->id);
-	if (pidfd_wait(fd, FENCE_MS) == -1)
+	if (io_wait(fd, FENCE_MS) == -1)
 		die(EXIT_TIMEOUT,
 		    "the processes of the earlier holder of "
 		    "session %s do not end",

@@ -36,16 +36,14 @@ static int
 parse_signal(const char *s)
 {
 	uint64_t n;
+	int named;
 
 	if (num_dec(s, 1, 64, &n))
 		return (int)n;
-	for (int sig = 1; sig < NSIG; sig++) {
-		const char *name = sigabbrev_np(sig);
-
-		if (name && strcmp(name, s) == 0)
-			return sig;
-	}
-	die(EXIT_USAGE, "not a signal: %s", s);
+	named = num_signal(s);
+	if (named == 0)
+		die(EXIT_USAGE, "not a signal: %s", s);
+	return named;
 }
 
 /*

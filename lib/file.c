@@ -207,7 +207,7 @@ await_ready(const struct session *s, pid_t pid, int init, int ms)
 
 	snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, NS_USER_FD);
 	while (readlink(path, target, sizeof target) == -1) {
-		if (errno != ENOENT || pidfd_wait(init, 0) == 0)
+		if (errno != ENOENT || io_wait(init, 0) == 0)
 			answer_sys("unable to look into session %s", s->id);
 		if (ms != LOCK_FOREVER && (ms -= STEP_MS) < 0)
 			answer_error(EXIT_TIMEOUT, KIND_FAILED, NULL,
@@ -256,7 +256,7 @@ open_root(const struct session *s, int ms)
 	if (root == -1)
 		answer_sys("unable to look into session %s", s->id);
 	/* Still alive: so /proc/PID was its, and nobody else's. */
-	if (pidfd_wait(init, 0) == 0)
+	if (io_wait(init, 0) == 0)
 		answer_error(EXIT_SYS, KIND_FAILED, NULL,
 		    "session %s ended while it was opened", s->id);
 	if (!is_its_mount(root))

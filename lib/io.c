@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -258,6 +259,20 @@ io_ready(int *fd)
 	if (*fd != -1 && io_write_all(*fd, "\n", 1) == -1)
 		errno = 0;
 	io_drop(fd);
+}
+
+int
+io_wait(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int rc;
+
+	do
+		rc = poll(&p, 1, ms);
+	while (rc == -1 && errno == EINTR);
+	if (rc == 0)
+		errno = ETIMEDOUT;
+	return rc == 1 ? 0 : -1;
 }
 
 int

@@ -48,6 +48,12 @@ int io_same(int a, int b);
 int io_ready_fd(int fd);
 void io_ready(int *fd);
 
+/*
+ * Waits until fd can be read, or is at its end: of a pidfd, until the process
+ * has ended. ms as of poll(2). -1 with ETIMEDOUT.
+ */
+int io_wait(int fd, int ms);
+
 /* Closes once; errno of before is kept when close succeeds. */
 int io_close(int fd);
 

@@ -144,7 +144,7 @@ end(int procfd, pid_t pid, int pidfd, char state, int *count)
 				proctree_kill(procfd, t.one[i].pid, WALK_MS);
 	proctree_release(&t);
 	if (sys_pidfd_send_signal(pidfd, SIGKILL) == 0 &&
-	    pidfd_wait(pidfd, END_MS) == 0)
+	    io_wait(pidfd, END_MS) == 0)
 		++*count;
 }
 

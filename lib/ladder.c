@@ -147,7 +147,7 @@ init_ends(const struct ladder *l)
 	unsigned flags = 0;
 	char name[32], *p;
 
-	if (pidfd_wait(l->initfd, 0) == 0)
+	if (io_wait(l->initfd, 0) == 0)
 		return true;
 	snprintf(name, sizeof name, "%ld/stat", (long)l->hold.pid);
 	if (io_read_file_at(l->procfd, name, &b, STAT_BYTES) == -1)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -185,20 +184,6 @@ hold_open(const struct hold *h)
 		errno = ESRCH;
 	}
 	return fd;
-}
-
-int
-pidfd_wait(int pidfd, int ms)
-{
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-	int rc;
-
-	do
-		rc = poll(&p, 1, ms);
-	while (rc == -1 && errno == EINTR);
-	if (rc == 0)
-		errno = ETIMEDOUT;
-	return rc == 1 ? 0 : -1;
 }
 
 static int

@@ -49,9 +49,6 @@ int hold_find(const char *id, struct hold *h);
  */
 int hold_open(const struct hold *h);
 
-/* Waits for the end of a pidfd. -1 with ETIMEDOUT. */
-int pidfd_wait(int pidfd, int ms);
-
 /* Start time of a process; ESRCH when there is none. */
 int ns_start_time(pid_t pid, uint64_t *out);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "num.h"
 
+#include <signal.h>
 #include <stddef.h>
+#include <string.h>
 
 static bool
 parse(const char *s, unsigned base, uint64_t *out)
@@ -46,4 +48,16 @@ num_mode(const char *s, unsigned *out)
 		return false;
 	*out = (unsigned)v;
 	return true;
+}
+
+int
+num_signal(const char *name)
+{
+	for (int sig = 1; sig < NSIG; sig++) {
+		const char *known = sigabbrev_np(sig);
+
+		if (known && strcmp(known, name) == 0)
+			return sig;
+	}
+	return 0;
 }

@@ -15,4 +15,7 @@ bool num_dec(const char *s, uint64_t min, uint64_t max, uint64_t *out);
 /* Octal mode, 0 to 07777, at most six digits. */
 bool num_mode(const char *s, unsigned *out);
 
+/* The number of the signal of that name, without "SIG"; 0: there is none. */
+int num_signal(const char *name);
+
 #endif

@@ -181,7 +181,7 @@ init_lives(const struct session *s)
 
 	if (fd == -1)
 		return errno == ESRCH ? 0 : -1;
-	rc = pidfd_wait(fd, 0);
+	rc = io_wait(fd, 0);
 	io_drop(&fd);
 	if (rc == 0)
 		return 0;
@@ -301,7 +301,7 @@ end_init(const struct session *s)
 	/* The init's end is the end of all; the outer process sees it. */
 	rc = sys_pidfd_send_signal(fd, SIGKILL);
 	if (rc == 0)
-		rc = pidfd_wait(fd, END_MS);
+		rc = io_wait(fd, END_MS);
 	else if (errno == ESRCH)
 		rc = 0;
 	io_drop(&fd);
@@ -355,7 +355,7 @@ keep_mounts(struct session *s)
 		if (dup2(fds[0], 0) == -1 || dup2(fds[1], 1) == -1 ||
 		    sys_close_range(2, ~0U, 0) == -1)
 			_exit(EXIT_SYS);
-		pidfd_wait(0, -1);
+		io_wait(0, -1);
 		_exit(EXIT_OK);
 	}
 	if (s->unmounts == -1)
