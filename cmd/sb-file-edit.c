@@ -22,13 +22,11 @@
 #include <unistd.h>
 
 #include "answer.h"
-#include "blame.h"
 #include "edit.h"
 #include "err.h"
 #include "io.h"
 #include "json.h"
 #include "mem.h"
-#include "num.h"
 #include "out.h"
 #include "putlayer.h"
 #include "putsession.h"
@@ -274,43 +272,15 @@ main(int argc, char **argv)
 {
 	struct job job = { .n = 0 };
 	struct put p = { .make = make, .arg = &job, .reads = true };
-	const char *session = NULL;
-	uint64_t ms = 30000;
-	int opt;
 
 	err_init();
 	answer_always();
-	while ((opt = getopt(argc, argv, "+a:s:t:h")) != -1) {
-		if (opt == 'h')
-			usage_help(usage);
-		else if (opt == 'a')
-			p.owner = optarg;
-		else if (opt == 's')
-			session = optarg;
-		else if (opt != 't')
-			usage_die(usage);
-		else if (!num_dec(optarg, 0, INT32_MAX, &ms))
-			answer_bad(opt, optarg, "milliseconds");
-	}
-	if (optind + 1 != argc)
-		usage_die(usage);
-	if (p.owner && !owner_is_valid(p.owner))
-		die(EXIT_USAGE,
-		    "not a name for an owner (1 to %d bytes of UTF-8, no "
-		    "control characters): %s",
-		    OWNER_MAX, p.owner);
-
-	job.path = p.path = file_path(argv[optind], false);
+	put_options(&p, argc, argv, usage);
+	job.path = p.path;
 	read_edits(&job);
 	check_edits(&job);
-	if (!p.owner)
-		p.owner = put_owner();
-	p.ms = (int)ms;
-	/* Clients send an empty one for none. */
-	if (session && *session == '\0')
-		session = NULL;
-	if (session)
-		put_in_session(&p, session);
+	if (p.session)
+		put_in_session(&p, p.session);
 	else
 		put_on_head(&p);
 	print(&job);

@@ -16,10 +16,8 @@
 #include <unistd.h>
 
 #include "answer.h"
-#include "blame.h"
 #include "err.h"
 #include "io.h"
-#include "num.h"
 #include "out.h"
 #include "putlayer.h"
 #include "putsession.h"
@@ -69,44 +67,13 @@ main(int argc, char **argv)
 {
 	struct buf content = BUF_INIT;
 	struct put p = { .make = make, .arg = &content };
-	const char *session = NULL;
-	uint64_t ms = 30000;
-	char *path;
 	bool new;
-	int opt;
 
 	err_init();
 	answer_always();
-	while ((opt = getopt(argc, argv, "+a:s:t:h")) != -1) {
-		if (opt == 'h')
-			usage_help(usage);
-		else if (opt == 'a')
-			p.owner = optarg;
-		else if (opt == 's')
-			session = optarg;
-		else if (opt != 't')
-			usage_die(usage);
-		else if (!num_dec(optarg, 0, INT32_MAX, &ms))
-			answer_bad(opt, optarg, "milliseconds");
-	}
-	if (optind + 1 != argc)
-		usage_die(usage);
-	if (p.owner && !owner_is_valid(p.owner))
-		die(EXIT_USAGE,
-		    "not a name for an owner (1 to %d bytes of UTF-8, no "
-		    "control characters): %s",
-		    OWNER_MAX, p.owner);
-
-	path = file_path(argv[optind], false);
+	put_options(&p, argc, argv, usage);
 	read_content(&content);
-	if (!p.owner)
-		p.owner = put_owner();
-	p.path = path;
-	p.ms = (int)ms;
-	/* Clients send an empty one for none. */
-	if (session && *session == '\0')
-		session = NULL;
-	new = session ? put_in_session(&p, session) : put_on_head(&p);
-	print(path, new, content.len);
+	new = p.session ? put_in_session(&p, p.session) : put_on_head(&p);
+	print(p.path, new, content.len);
 	return EXIT_OK;
 }

@@ -5,21 +5,60 @@
 #include <inttypes.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "answer.h"
 #include "attr.h"
+#include "blame.h"
 #include "err.h"
 #include "io.h"
 #include "mem.h"
+#include "num.h"
 
-char *
-put_owner(void)
+enum {
+	WAIT_MS = 30000
+};
+
+static char *
+random_owner(void)
 {
 	uint64_t r;
 
 	if (getrandom(&r, sizeof r, 0) != (ssize_t)sizeof r)
 		answer_sys("unable to get random bytes");
 	return xasprintf("operation:%016" PRIx64, r);
+}
+
+void
+put_options(struct put *p, int argc, char **argv, const char *usage)
+{
+	uint64_t ms = WAIT_MS;
+	int opt;
+
+	while ((opt = getopt(argc, argv, "+a:s:t:h")) != -1) {
+		if (opt == 'h')
+			usage_help(usage);
+		else if (opt == 'a')
+			p->owner = optarg;
+		else if (opt == 's')
+			/* Clients send an empty one for none. */
+			p->session = *optarg ? optarg : NULL;
+		else if (opt != 't')
+			usage_die(usage);
+		else if (!num_dec(optarg, 0, INT32_MAX, &ms))
+			answer_bad(opt, optarg, "milliseconds");
+	}
+	if (optind + 1 != argc)
+		usage_die(usage);
+	if (p->owner && !owner_is_valid(p->owner))
+		die(EXIT_USAGE,
+		    "not a name for an owner (1 to %d bytes of UTF-8, no "
+		    "control characters): %s",
+		    OWNER_MAX, p->owner);
+	p->path = file_path(argv[optind], false);
+	if (!p->owner)
+		p->owner = random_owner();
+	p->ms = (int)ms;
 }
 
 /* The new file gets owner, mode and xattrs of the one it replaces. */

@@ -19,6 +19,7 @@
  */
 struct put {
 	const char *path; /* of file_path */
+	const char *session; /* NULL: on head */
 	const char *owner; /* of what is new on head */
 	int ms; /* to wait, as in lock.h */
 	bool
@@ -27,8 +28,11 @@ struct put {
 	void *arg;
 };
 
-/* "operation:" and random digits. Caller frees. */
-char *put_owner(void);
+/*
+ * The options -a owner, -s session, -t ms and the operand, a path. Without an
+ * owner it is "operation:" and random digits. Ends the program for others.
+ */
+void put_options(struct put *p, int argc, char **argv, const char *usage);
 
 /*
  * Writes content to the new file fd, with owner, mode and xattrs of the file
