@@ -74,16 +74,6 @@ static bool started; /* the job's process: what is made is not ours any more */
 
 /* ---- the session ---- */
 
-__attribute__((noreturn)) static void
-no_session(void)
-{
-	struct buf d = BUF_INIT;
-
-	out_str(&d, "workspace_session_id", session_id);
-	answer_error(EXIT_NO, KIND_FAILED, &d,
-	    "workspace session not found: %s", session_id);
-}
-
 static void
 gate(bool exclusive)
 {
@@ -93,7 +83,7 @@ gate(bool exclusive)
 	if (session_gate(&session, exclusive, (int)gate_ms) == 0)
 		return;
 	if (errno == ENOENT)
-		no_session();
+		answer_no_session(session_id, "");
 	busy = errno == EAGAIN;
 	if (busy || errno == ETIMEDOUT) {
 		out_str(&d, "workspace_session_id", session_id);
@@ -124,7 +114,7 @@ open_session(void)
 		die(EXIT_USAGE, "not an id of a session");
 	if (session_open(&session, session_id) == -1) {
 		if (errno == ENOENT || errno == EINVAL)
-			no_session();
+			answer_no_session(session_id, "");
 		answer_sys("unable to open session %s", session_id);
 	}
 	gate(false);
@@ -145,19 +135,6 @@ share_gate(void)
 		    "unable to share the gate of session %s", session.id);
 }
 
-static int
-code_of(int err)
-{
-	switch (err) {
-	case ETIMEDOUT:
-		return EXIT_TIMEOUT;
-	case EINVAL:
-		return EXIT_USAGE;
-	default:
-		return EXIT_SYS;
-	}
-}
-
 static void
 make_session(void)
 {
@@ -167,7 +144,7 @@ make_session(void)
 	out_str(event_attrs(span), "finalize_policy", POLICY_AUTOMATIC);
 	meta.automatic = true;
 	if (session_new(&session, true, &why) == -1)
-		answer_error(code_of(errno), KIND_FAILED, NULL,
+		answer_error(session_new_code(errno), KIND_FAILED, NULL,
 		    "unable to make a session: %s", buf_str(&why));
 	session_id = session.id;
 	if (session_start(&session) == -1)

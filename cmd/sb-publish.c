@@ -902,16 +902,6 @@ take_gate(struct session *s, int ms)
 	    session_trouble());
 }
 
-__attribute__((noreturn)) static void
-no_session(const char *id, const char *why)
-{
-	struct buf d = BUF_INIT;
-
-	out_path(&d, "workspace_session_id", id);
-	answer_error(EXIT_NO, KIND_FAILED, &d,
-	    "workspace session not found: %s%s", id, why);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -959,13 +949,13 @@ main(int argc, char **argv)
 	configure(&p);
 	if (session_open(&session, argv[optind]) == -1) {
 		if (errno == ENOENT || errno == EINVAL)
-			no_session(argv[optind], "");
+			answer_no_session(argv[optind], "");
 		die_sys("unable to open session %s%s", argv[optind],
 		    session_trouble());
 	}
 	/* Who runs the last job in it does. */
 	if (gate == 0 && session_has(&session, "auto"))
-		no_session(
+		answer_no_session(
 		    session.id, ": it is automatic, its last job publishes it");
 	/* Of an automatic one, who finalises it tells of the whole. */
 	if (!session_has(&session, "auto"))

@@ -29,16 +29,6 @@
 
 static const char usage[] = "sb-session-end [-v] [-t ms] session";
 
-__attribute__((noreturn)) static void
-no_session(const char *id)
-{
-	struct buf d = BUF_INIT;
-
-	out_path(&d, "workspace_session_id", id);
-	answer_error(
-	    EXIT_NO, KIND_FAILED, &d, "workspace session not found: %s", id);
-}
-
 /* Bytes in the files of a tree, as far as it can be read. */
 static uint64_t
 size_of(int dirfd, const char *name)
@@ -117,7 +107,7 @@ main(int argc, char **argv)
 			return EXIT_OK;
 		}
 		if (errno == ENOENT || errno == EINVAL)
-			no_session(argv[optind]);
+			answer_no_session(argv[optind], "");
 		die_sys("unable to open session %s%s", argv[optind],
 		    session_trouble());
 	}

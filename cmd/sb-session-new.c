@@ -34,19 +34,6 @@ undo(void)
 		session_remove(&s, true);
 }
 
-static int
-code_of(int err)
-{
-	switch (err) {
-	case ETIMEDOUT:
-		return EXIT_TIMEOUT;
-	case EINVAL:
-		return EXIT_USAGE;
-	default:
-		return EXIT_SYS;
-	}
-}
-
 static void
 print(bool automatic)
 {
@@ -99,7 +86,7 @@ main(int argc, char **argv)
 	if (atexit(undo) != 0)
 		die(EXIT_SYS, "out of memory");
 	if (session_new(&s, automatic, &why) == -1)
-		die(code_of(errno), "%s", buf_str(&why));
+		die(session_new_code(errno), "%s", buf_str(&why));
 	if (automatic && session_sync(&s) == -1)
 		die_sys("unable to sync session %s", s.id);
 	if (session_start(&s) == -1)

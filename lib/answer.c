@@ -117,3 +117,13 @@ answer_sys(const char *fmt, ...)
 	leave(EXIT_SYS, KIND_FAILED, NULL,
 	    xasprintf("%s: %s", message, strerror(err)));
 }
+
+void
+answer_no_session(const char *id, const char *why)
+{
+	struct buf d = BUF_INIT;
+
+	out_path(&d, "workspace_session_id", id);
+	answer_error(EXIT_NO, KIND_FAILED, &d,
+	    "workspace session not found: %s%s", id, why);
+}

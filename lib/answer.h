@@ -33,6 +33,10 @@ __attribute__((noreturn)) void answer_bad(
 __attribute__((noreturn, format(printf, 4, 5))) void answer_error(int code,
     const char *kind, const struct buf *details, const char *fmt, ...);
 
+/* KIND_FAILED and EXIT_NO; why follows the id in the message, or is "". */
+__attribute__((noreturn)) void answer_no_session(
+    const char *id, const char *why);
+
 /* KIND_FAILED and EXIT_SYS, the message followed by the text of errno. */
 __attribute__((noreturn, format(printf, 1, 2))) void answer_sys(
     const char *fmt, ...);

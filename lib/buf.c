@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "buf.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -67,6 +68,22 @@ buf_addf(struct buf *b, const char *fmt, ...)
 	vsnprintf(b->data + b->len, (size_t)n + 1, fmt, ap);
 	va_end(ap);
 	b->len += (size_t)n;
+}
+
+int
+buf_failed(struct buf *b, const char *fmt, ...)
+{
+	int err = errno;
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	buf_cut(b, 0);
+	buf_addf(b, "%s: %s", text, strerror(err));
+	errno = err;
+	return -1;
 }
 
 void

@@ -22,6 +22,13 @@ void buf_addc(struct buf *b, char c);
 __attribute__((format(printf, 2, 3))) void buf_addf(
     struct buf *b, const char *fmt, ...);
 
+/*
+ * Replaces the bytes by what was impossible and the text of errno, which stays
+ * as it is. Always -1.
+ */
+__attribute__((format(printf, 2, 3))) int buf_failed(
+    struct buf *b, const char *fmt, ...);
+
 /* Shortens to len bytes; len must not exceed b->len. */
 void buf_cut(struct buf *b, size_t len);
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -12,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "err.h"
 #include "event.h"
 #include "io.h"
 #include "lock.h"
@@ -26,22 +26,6 @@ enum {
 	LOCK_MS = 30000,
 	TRIES = 100
 };
-
-/* Says what was impossible; -1, and errno as it is. */
-__attribute__((format(printf, 2, 3))) static int
-fail(struct buf *why, const char *fmt, ...)
-{
-	int err = errno;
-	char text[256];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	buf_addf(why, "%s: %s", text, strerror(err));
-	errno = err;
-	return -1;
-}
 
 static int
 make_id(struct session *s, char new_name[ID_MAX + 8])
@@ -67,9 +51,10 @@ make_place(struct session *s, char new_name[ID_MAX + 8], struct buf *why)
 {
 	for (int i = 0; i < TRIES; i++) {
 		if (make_id(s, new_name) == -1)
-			return fail(why, "unable to get random bytes");
+			return buf_failed(why, "unable to get random bytes");
 		if (mkdirat(s->workfd, new_name, 0700) == -1) {
-			fail(why, "unable to make workspace/%s", new_name);
+			buf_failed(
+			    why, "unable to make workspace/%s", new_name);
 			*new_name = '\0';
 			return -1;
 		}
@@ -83,7 +68,7 @@ make_place(struct session *s, char new_name[ID_MAX + 8], struct buf *why)
 			break;
 		io_drop(&s->dirfd);
 	}
-	return fail(
+	return buf_failed(
 	    why, "unable to take the gate of the new session %s", s->id);
 }
 
@@ -99,14 +84,14 @@ make_parts(const struct session *s, bool automatic, struct buf *why)
 	if (mkdirat(s->dirfd, "upper", 0700) == -1 ||
 	    mkdirat(s->dirfd, "work", 0700) == -1 ||
 	    mkdirat(s->dirfd, "merged", 0700) == -1)
-		return fail(
+		return buf_failed(
 		    why, "unable to make the directories of session %s", s->id);
 	if (!automatic)
 		return 0;
 	fd = openat(s->dirfd, "auto",
 	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd == -1 || io_close(fd) == -1)
-		return fail(why, "unable to mark session %s", s->id);
+		return buf_failed(why, "unable to mark session %s", s->id);
 	return 0;
 }
 
@@ -150,13 +135,13 @@ take_lease(const struct session *s, int stackfd, struct manifest *m, bool sync,
 		return -1;
 	}
 	if (lock == -1)
-		return fail(why, "unable to lock the stack");
+		return buf_failed(why, "unable to lock the stack");
 	if (read_head(stackfd, m, why) == 0) {
 		manifest_format(m, &text);
 		rc = (sync ? stage_file : stage_file_nosync)(
 		    s->dirfd, "lease", text.data, text.len, 0600);
 		if (rc == -1)
-			fail(why, "unable to write the lease");
+			buf_failed(why, "unable to write the lease");
 	}
 	io_drop(&lock);
 	buf_release(&text);
@@ -170,7 +155,7 @@ dress(const struct session *s, int stackfd, const char *layer, struct buf *why)
 	int rc = fd == -1 ? -1 : upper_dress(stackfd, fd, layer);
 
 	if (rc == -1)
-		fail(why,
+		buf_failed(why,
 		    "unable to give the upperdir the attributes of layer %s",
 		    layer);
 	io_drop(&fd);
@@ -182,9 +167,10 @@ put_in_place(
     const struct session *s, const char *new_name, bool sync, struct buf *why)
 {
 	if (renameat(s->workfd, new_name, s->workfd, s->id) == -1)
-		return fail(why, "unable to put session %s in place", s->id);
+		return buf_failed(
+		    why, "unable to put session %s in place", s->id);
 	if (sync && stage_sync_dir(s->workfd, ".") == -1) {
-		fail(why, "unable to sync workspace/");
+		buf_failed(why, "unable to sync workspace/");
 		/* Back out of sight, where it is removed. */
 		if (renameat(s->workfd, s->id, s->workfd, new_name) == -1)
 			buf_addf(why, ", session %s is left", s->id);
@@ -219,6 +205,19 @@ session_new(struct session *s, bool automatic, struct buf *why)
 	io_drop(&stackfd);
 	errno = err;
 	return rc;
+}
+
+int
+session_new_code(int err)
+{
+	switch (err) {
+	case ETIMEDOUT:
+		return EXIT_TIMEOUT;
+	case EINVAL:
+		return EXIT_USAGE;
+	default:
+		return EXIT_SYS;
+	}
 }
 
 int

@@ -30,6 +30,9 @@
  */
 int session_new(struct session *s, bool automatic, struct buf *why);
 
+/* The exit code for its errno. */
+int session_new_code(int err);
+
 /* Makes durable that the session is there. */
 int session_sync(const struct session *s);
 

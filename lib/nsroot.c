@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,23 +20,6 @@ enum {
 	BYTES_PER_INODE = 4096
 };
 
-/* Says what was impossible, and errno. */
-__attribute__((format(printf, 2, 3))) static int
-fail(struct buf *why, const char *fmt, ...)
-{
-	int err = errno;
-	char text[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	buf_cut(why, 0);
-	buf_addf(why, "%s: %s", text, strerror(err));
-	errno = err;
-	return -1;
-}
-
 static bool
 is_dir(const char *path)
 {
@@ -52,7 +34,7 @@ put_tmpfs(
 {
 	if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV | flags,
 		options) == -1)
-		return fail(why, "unable to mount a private %s", path);
+		return buf_failed(why, "unable to mount a private %s", path);
 	return 0;
 }
 
@@ -67,7 +49,7 @@ set_attr(int fd, const char *path, bool recursive, uint64_t set, uint64_t clear,
 		AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW |
 		    (recursive ? AT_RECURSIVE : 0),
 		&attr, sizeof attr) == -1)
-		return fail(why, "unable to make %s %s",
+		return buf_failed(why, "unable to make %s %s",
 		    *path ? path : "the workspace",
 		    set ? "read-only" : "usable");
 	return 0;
@@ -80,13 +62,13 @@ freeze(const char *path, struct buf *why)
 	if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) == -1) {
 		if (errno == ENOENT)
 			return 0;
-		return fail(why, "unable to bind %s", path);
+		return buf_failed(why, "unable to bind %s", path);
 	}
 	if (mount(NULL, path, NULL,
 		MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV |
 		    MS_NOEXEC,
 		NULL) == -1)
-		return fail(why, "unable to make %s read-only", path);
+		return buf_failed(why, "unable to make %s read-only", path);
 	return 0;
 }
 
@@ -101,7 +83,7 @@ cover(const char *path, struct buf *why)
 		return put_tmpfs(
 		    path, "size=4k,mode=000", MS_RDONLY | MS_NOEXEC, why);
 	if (mount("/dev/null", path, NULL, MS_BIND, NULL) == -1)
-		return fail(why, "unable to cover %s", path);
+		return buf_failed(why, "unable to cover %s", path);
 	return 0;
 }
 
@@ -167,11 +149,11 @@ make_parts(uint64_t bytes, int part[PARTS], struct buf *why)
 			part[i] = open_tree(AT_FDCWD, dir[i].path,
 			    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 		if (part[i] == -1)
-			return fail(
+			return buf_failed(
 			    why, "unable to make a private %s", dir[i].path);
 	}
 	if (umount2("/tmp", MNT_DETACH) == -1)
-		return fail(why, "unable to unmount /tmp");
+		return buf_failed(why, "unable to unmount /tmp");
 	return 0;
 }
 
@@ -179,7 +161,7 @@ static int
 attach(int part, const char *path, struct buf *why)
 {
 	if (move_mount(part, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) == -1)
-		return fail(why, "unable to mount a private %s", path);
+		return buf_failed(why, "unable to mount a private %s", path);
 	return 0;
 }
 
@@ -193,7 +175,7 @@ make_device(const char *name, struct buf *why)
 	snprintf(from, sizeof from, "/dev/%s", name);
 	fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd == -1 || mount(from, to, NULL, MS_BIND, NULL) == -1)
-		fail(why, "unable to bind %s", from);
+		buf_failed(why, "unable to bind %s", from);
 	else
 		rc = set_attr(AT_FDCWD, to, false, 0, MOUNT_ATTR_NODEV, why);
 	io_drop(&fd);
@@ -220,19 +202,20 @@ make_dev(int shm, struct buf *why)
 		if (make_device(*d, why) == -1)
 			return -1;
 	if (mkdir("/tmp/pts", 0755) == -1 || mkdir("/tmp/shm", 01777) == -1)
-		return fail(why, "unable to make /dev");
+		return buf_failed(why, "unable to make /dev");
 	if (mount("devpts", "/tmp/pts", "devpts", MS_NOSUID | MS_NOEXEC,
 		"newinstance,ptmxmode=0666,mode=620") == -1)
-		return fail(why, "unable to mount a private /dev/pts");
+		return buf_failed(why, "unable to mount a private /dev/pts");
 	if (attach(shm, "/tmp/shm", why) == -1)
 		return -1;
 	for (size_t i = 0; i < sizeof link / sizeof link[0]; i++) {
 		snprintf(to, sizeof to, "/tmp/%s", link[i][1]);
 		if (symlink(link[i][0], to) == -1)
-			return fail(why, "unable to make %s", to);
+			return buf_failed(why, "unable to make %s", to);
 	}
 	if (mount("/tmp", "/dev", NULL, MS_MOVE, NULL) == -1)
-		return fail(why, "unable to put the private /dev in place");
+		return buf_failed(
+		    why, "unable to put the private /dev in place");
 	return 0;
 }
 
@@ -247,7 +230,7 @@ make_path(const char *path, struct buf *why)
 		if (p)
 			*p = '\0';
 		if (mkdir(copy, 0755) == -1 && errno != EEXIST) {
-			rc = fail(why, "unable to make %s", copy);
+			rc = buf_failed(why, "unable to make %s", copy);
 			break;
 		}
 		if (!p)
@@ -312,11 +295,11 @@ put_in_place(int tree, const char *target, struct buf *why)
 	}
 	to = open(target, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (to == -1)
-		return fail(why, "unable to open %s", target);
+		return buf_failed(why, "unable to open %s", target);
 	rc = move_mount(tree, "", to, "",
 	    MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 	if (rc == -1)
-		fail(why, "unable to move the workspace to %s", target);
+		buf_failed(why, "unable to move the workspace to %s", target);
 	io_drop(&to);
 	return rc;
 }
@@ -330,7 +313,7 @@ nsroot_make(int dirfd, const char *tree, const char *target, const char *home,
 
 	fd = open_tree(dirfd, tree, OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	if (fd == -1) {
-		fail(why, "unable to open %s", tree);
+		buf_failed(why, "unable to open %s", tree);
 		goto out;
 	}
 	if (set_attr(AT_FDCWD, "/", true, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV,
