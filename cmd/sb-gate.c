@@ -144,7 +144,7 @@ progress_write(const char *text)
 	struct buf b = BUF_INIT;
 	size_t n = strlen(text);
 
-	buf_adds(&b, "cli_log(");
+	buf_adds(&b, LINE_PROGRESS);
 	if (utf8_is_valid(text, n))
 		out_string(&b, text, n);
 	else

@@ -17,8 +17,6 @@
 #include "out.h"
 #include "request.h"
 
-#define PROGRESS "cli_log("
-
 static bool
 failed(struct failure *f, const char *why)
 {
@@ -30,7 +28,7 @@ failed(struct failure *f, const char *why)
 static void
 pass_on(const struct call *c, const char *line, size_t n)
 {
-	size_t head = strlen(PROGRESS);
+	size_t head = strlen(LINE_PROGRESS);
 	struct buf text = BUF_INIT;
 	struct span s = { line + head, n - head };
 
@@ -56,7 +54,8 @@ ended(const struct line *l, size_t n, bool progress, struct failure *f)
 		why = progress
 		    ? "gateway closed before returning a final response"
 		    : "gateway returned an empty response";
-	else if (strncmp(buf_str(&l->buf), PROGRESS, strlen(PROGRESS)) == 0)
+	else if (strncmp(buf_str(&l->buf), LINE_PROGRESS,
+		     strlen(LINE_PROGRESS)) == 0)
 		why = "gateway cli_log line was not terminated";
 	return failure_set(f, KIND_PROTOCOL, "%s", why);
 }
@@ -100,7 +99,8 @@ receive(const struct call *c, int fd, struct buf *reply, bool *any,
 
 		*any = *any || end != LINE_ERROR;
 		if (end == LINE_WHOLE &&
-		    strncmp(buf_str(&l.buf), PROGRESS, strlen(PROGRESS)) == 0) {
+		    strncmp(buf_str(&l.buf), LINE_PROGRESS,
+			strlen(LINE_PROGRESS)) == 0) {
 			pass_on(c, l.buf.data, n);
 			progress = true;
 			continue;

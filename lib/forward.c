@@ -17,8 +17,6 @@ enum {
 	STEP_MS = 30000 /* to connect, and for each step of sending */
 };
 
-#define PROGRESS "cli_log("
-
 static bool
 fail(struct failure *f, const char *why)
 {
@@ -105,8 +103,8 @@ wait_more(const struct forward *w, struct failure *f)
 static bool
 is_progress(const struct forward *w, struct line *l, size_t n)
 {
-	if (n < strlen(PROGRESS) ||
-	    memcmp(l->buf.data, PROGRESS, strlen(PROGRESS)) != 0)
+	if (n < strlen(LINE_PROGRESS) ||
+	    memcmp(l->buf.data, LINE_PROGRESS, strlen(LINE_PROGRESS)) != 0)
 		return false;
 	if (w->progress)
 		w->progress(l->buf.data, n + 1);

@@ -269,60 +269,60 @@ json_member(struct span object, const char *name)
 	return found;
 }
 
+/* At the next item of an array or object that begins with open. */
+static bool
+next_item(struct scan *s, struct span all, size_t pos, char open)
+{
+	*s = (struct scan){ .at = all.p, .end = all.p + all.n };
+	if (!all.p)
+		return false;
+	blank(s);
+	if (pos == 0 && !next_is(s, open))
+		return false;
+	if (pos > 0)
+		s->at = all.p + pos;
+	blank(s);
+	next_is(s, ',');
+	blank(s);
+	return true;
+}
+
+static bool
+item_value(struct scan *s, struct span all, size_t *pos, struct span *out)
+{
+	out->p = s->at;
+	if (!value(s))
+		return false;
+	out->n = (size_t)(s->at - out->p);
+	trim(out);
+	*pos = (size_t)(s->at - all.p);
+	return true;
+}
+
 bool
 json_pair(struct span object, size_t *pos, struct buf *key, struct span *out)
 {
-	struct scan s = { .at = object.p, .end = object.p + object.n };
+	struct scan s;
 
-	if (!object.p)
+	if (!next_item(&s, object, *pos, '{'))
 		return false;
-	blank(&s);
-	if (*pos == 0 && !next_is(&s, '{'))
-		return false;
-	if (*pos > 0)
-		s.at = object.p + *pos;
-	blank(&s);
-	next_is(&s, ',');
-	blank(&s);
 	buf_cut(key, 0);
 	if (!string(&s, key))
 		return false;
 	blank(&s);
 	next_is(&s, ':');
 	blank(&s);
-	out->p = s.at;
-	if (!value(&s))
-		return false;
-	out->n = (size_t)(s.at - out->p);
-	trim(out);
-	*pos = (size_t)(s.at - object.p);
-	return true;
+	return item_value(&s, object, pos, out);
 }
 
 bool
 json_element(struct span array, size_t *pos, struct span *out)
 {
-	struct scan s = { .at = array.p, .end = array.p + array.n };
+	struct scan s;
 
-	if (!array.p)
+	if (!next_item(&s, array, *pos, '[') || s.at == s.end || *s.at == ']')
 		return false;
-	blank(&s);
-	if (*pos == 0 && !next_is(&s, '['))
-		return false;
-	if (*pos > 0)
-		s.at = array.p + *pos;
-	blank(&s);
-	next_is(&s, ',');
-	blank(&s);
-	if (s.at == s.end || *s.at == ']')
-		return false;
-	out->p = s.at;
-	if (!value(&s))
-		return false;
-	out->n = (size_t)(s.at - out->p);
-	trim(out);
-	*pos = (size_t)(s.at - array.p);
-	return true;
+	return item_value(&s, array, pos, out);
 }
 
 bool

@@ -13,6 +13,9 @@
 
 #define LINE_NEVER INT64_MAX
 
+/* So begins a line of progress: behind it a JSON string and ")". */
+#define LINE_PROGRESS "cli_log("
+
 struct line {
 	int fd;
 	struct buf buf; /* from the start of the line on */
