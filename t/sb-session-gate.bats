@@ -21,7 +21,7 @@ start() {
 	start
 	mkfifo go
 	exec 9<>go
-	sb-session-gate "$s" sh -c 'read -r x <&9' 3>&- &
+	sb-session-gate -t 20000 "$s" sh -c 'read -r x <&9' 3>&- &
 	eventually eval '! sb-session-gate -x "$s" true 2>/dev/null'
 	sb-session-gate -x -t 20000 "$s" sh -c 'echo x >>order' 3>&- 9>&- &
 	eventually eval '! sb-session-gate "$s" true 2>/dev/null'
