@@ -23,7 +23,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -34,7 +33,6 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -199,31 +197,6 @@ be_init(struct session *s, int go, int report, char **setup)
 
 /* ---- the outer process ---- */
 
-/* Like fork(2), with namespaces. */
-static pid_t
-clone_init(void)
-{
-	unsigned long flags =
-	    CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | SIGCHLD;
-
-	if (geteuid() != 0)
-		flags |= CLONE_NEWUSER;
-	return (pid_t)syscall(SYS_clone, flags, NULL, NULL, NULL, NULL);
-}
-
-static void
-map_init(pid_t pid)
-{
-	char uid[40], gid[40];
-
-	if (geteuid() == 0)
-		return;
-	snprintf(uid, sizeof uid, "0 %ld 1", (long)geteuid());
-	snprintf(gid, sizeof gid, "0 %ld 1", (long)getegid());
-	if (ns_map(pid, uid, gid) == -1)
-		die_sys("unable to map ids");
-}
-
 static void
 block_signals(sigset_t *set)
 {
@@ -308,7 +281,7 @@ main(int argc, char **argv)
 	 */
 	if (fchdir(s.dirfd) == -1)
 		die_sys("unable to enter workspace/%s", s.id);
-	h.pid = clone_init();
+	h.pid = ns_fork_init();
 	if (h.pid == -1)
 		die_sys("unable to make namespaces%s",
 		    geteuid() == 0 ? "" : " (are user namespaces allowed?)");
@@ -325,7 +298,8 @@ main(int argc, char **argv)
 	if (ns_start_time(h.pid, &h.start) == -1 ||
 	    hold_write(s.dirfd, &h) == -1)
 		die_sys("unable to write workspace/%s/hold", s.id);
-	map_init(h.pid);
+	if (ns_map_init(h.pid) == -1)
+		die_sys("unable to map ids");
 	if (io_write_all(go[1], "", 1) == -1 ||
 	    io_read_all(report[0], &byte, 1) != 1) {
 		kill(h.pid, SIGKILL);

@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "buf.h"
@@ -196,6 +198,29 @@ write_proc(const char *path, const char *text)
 	rc = io_write_all(fd, text, strlen(text));
 	io_drop(&fd);
 	return rc;
+}
+
+pid_t
+ns_fork_init(void)
+{
+	unsigned long flags =
+	    CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | SIGCHLD;
+
+	if (geteuid() != 0)
+		flags |= CLONE_NEWUSER;
+	return (pid_t)syscall(SYS_clone, flags, NULL, NULL, NULL, NULL);
+}
+
+int
+ns_map_init(pid_t pid)
+{
+	char uid[40], gid[40];
+
+	if (geteuid() == 0)
+		return 0;
+	snprintf(uid, sizeof uid, "0 %ld 1", (long)geteuid());
+	snprintf(gid, sizeof gid, "0 %ld 1", (long)getegid());
+	return ns_map(pid, uid, gid);
 }
 
 int

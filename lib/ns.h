@@ -52,6 +52,14 @@ int hold_open(const struct hold *h);
 /* Start time of a process; ESRCH when there is none. */
 int ns_start_time(pid_t pid, uint64_t *out);
 
+/*
+ * Like fork(2), into new mount, pid, ipc and uts namespaces; when we are not
+ * root, into a new user namespace as well, whose maps ns_map_init writes: our
+ * own ids become those of root. The child has to wait for that.
+ */
+pid_t ns_fork_init(void);
+int ns_map_init(pid_t pid);
+
 /* Writes setgroups (deny), uid_map and gid_map of a process as its parent. */
 int ns_map(pid_t pid, const char *uid_map, const char *gid_map);
 
