@@ -5,7 +5,8 @@
  *
  *   1. Mount the layers of the lease, with the upperdir, at merged: while the
  *      store can still be seen.
- *   2. Build the private view around it, which covers the store.
+ *   2. Build the private view around it, which covers the store; in a sandbox
+ *      with a root of its own, whose path is SB_ROOT, go there instead.
  *
  * sb-stack-show -l lease | sb-overlay-mount -u upper -w work merged, and then
  * sb-ns-root -m $SB_STORE merged WORKSPACE, do the same by four programs.
@@ -21,9 +22,11 @@
 #include "err.h"
 #include "event.h"
 #include "io.h"
+#include "mem.h"
 #include "nsroot.h"
 #include "overlay.h"
 #include "path.h"
+#include "rootfs.h"
 #include "stack.h"
 #include "store.h"
 
@@ -68,24 +71,38 @@ mount_layers(int dirfd, enum overlay_way way)
 	manifest_release(&m);
 }
 
-/* Of the directories that are private to the session. */
-static uint64_t
-private_bytes(void)
+static void
+read_conf(struct conf *conf)
 {
 	struct buf why = BUF_INIT;
-	struct conf conf;
-	uint64_t bytes;
 	int fd = store_open();
 
-	if (conf_read(fd, &conf, &why) == -1) {
+	if (conf_read(fd, conf, &why) == -1) {
 		if (why.len > 0)
 			die(EXIT_USAGE, "%s", buf_str(&why));
 		die_sys("unable to read %s of the store", CONF_NAME);
 	}
-	bytes = conf_number(&conf, CONF_PRIVATE);
-	conf_release(&conf);
 	io_drop(&fd);
-	return bytes;
+}
+
+/* An overlay over the root of the sandbox, for this session alone. */
+static char *
+own_root(int dirfd, const char *source)
+{
+	struct rootfs root = { .source = source, .home = getenv("HOME") };
+	struct buf readonly = BUF_INIT, why = BUF_INIT;
+	char *dir = path_of_fd(dirfd), *target;
+
+	if (!dir || (mkdirat(dirfd, "root", 0755) == -1 && errno != EEXIST) ||
+	    (mkdirat(dirfd, "private", 0700) == -1 && errno != EEXIST))
+		die_sys("unable to make directories for a root");
+	target = xasprintf("%s/root", dir);
+	root.target = target;
+	root.statefd = open_dir(dirfd, "private");
+	if (rootfs_make(&root, &readonly, &why) == -1)
+		die(EXIT_SYS, "%s", buf_str(&why));
+	io_drop(&root.statefd);
+	return target;
 }
 
 int
@@ -93,9 +110,10 @@ main(int argc, char **argv)
 {
 	enum overlay_way way = OVERLAY_AUTO;
 	struct buf why = BUF_INIT;
-	const char *store;
+	const char *store, *root = getenv("SB_ROOT");
+	struct conf conf;
 	uint64_t bytes;
-	int opt, dirfd;
+	int opt, dirfd, rc;
 
 	err_init();
 	while ((opt = getopt(argc, argv, "+p:h")) != -1) {
@@ -111,10 +129,18 @@ main(int argc, char **argv)
 	dirfd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dirfd == -1)
 		die_sys("unable to open the directory of the session");
-	bytes = private_bytes();
+	read_conf(&conf);
+	bytes = conf_number(&conf, CONF_PRIVATE);
 	mount_layers(dirfd, way);
-	if (nsroot_make(dirfd, "merged", argv[optind], getenv("HOME"), bytes,
-		&store, 1, &why) == -1)
+	if (root && strcmp(conf_word(&conf, CONF_ROOT), "private") == 0)
+		root = own_root(dirfd, root);
+	if (root)
+		rc = rootfs_enter(
+		    root, dirfd, "merged", argv[optind], bytes, &why);
+	else
+		rc = nsroot_make(dirfd, "merged", argv[optind], getenv("HOME"),
+		    bytes, &store, 1, &why);
+	if (rc == -1)
 		die(EXIT_SYS, "%s", buf_str(&why));
 	return EXIT_OK;
 }

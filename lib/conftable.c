@@ -802,6 +802,7 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "runtime.workspace.root",
 	    .type = CONF_WORD,
+	    .which = CONF_ROOT,
 	    .words = "shared private",
 	    .fallback = "shared",
 	    .help = "Whether the sessions of a box share what is outside the "

@@ -58,6 +58,7 @@ enum conf_which {
 	CONF_EVENTS_LINE, /* observability.max_line_bytes */
 	CONF_MAX_PARKED, /* runtime.workspace.max_parked */
 	CONF_PRIVATE, /* runtime.workspace.private_bytes */
+	CONF_ROOT, /* runtime.workspace.root */
 	CONF_WALK_DEPTH, /* observability.sampling.max_walk_depth */
 	CONF_WALK_NODES, /* observability.sampling.max_walk_nodes */
 	CONF_LAYER_LIMIT, /* observability.views.layer_delta_default_limit */

@@ -70,8 +70,10 @@ set_default(struct buf *env, const struct buf *given, const char *name,
 void
 jobenv_make(struct buf *env, const struct buf *given, const struct job_meta *m)
 {
-	const char *path = getenv("PATH");
+	const char *path = getenv("SB_PATH");
 
+	if (!path)
+		path = getenv("PATH");
 	for (const char *const *p = passed; *p; p++)
 		set_default(env, given, *p, getenv(*p));
 	set(env, "PATH", path && *path ? path : DEFAULT_PATH);

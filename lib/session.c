@@ -436,8 +436,8 @@ leased_version(const struct session *s)
 int
 session_remove(struct session *s, bool sync)
 {
-	static const char *const large[] = { "upper", "work", "merge",
-		"merged" };
+	static const char *const large[] = { "upper", "work", "merge", "merged",
+		"private" };
 	const uint64_t version = leased_version(s);
 	char end[ID_MAX + 8];
 

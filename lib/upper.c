@@ -14,18 +14,27 @@
 #include "state.h"
 
 int
-upper_dress(int stackfd, int upperfd, const char *layer)
+upper_dress_as(int upperfd, int fd)
 {
 	struct buf xattrs = BUF_INIT;
 	struct stat st;
-	int from = stack_open_layer(stackfd, layer), rc = -1;
+	int rc = -1;
 
-	if (from != -1 && fstat(from, &st) == 0 &&
-	    attr_xattrs(from, &xattrs, NULL) == 0 &&
+	if (fstat(fd, &st) == 0 && attr_xattrs(fd, &xattrs, NULL) == 0 &&
 	    attr_set_xattrs(upperfd, buf_str(&xattrs), xattrs.len) == 0)
 		rc = attr_set(upperfd, &st, st.st_mode & 07777);
 	buf_release(&xattrs);
-	io_drop(&from);
+	return rc;
+}
+
+int
+upper_dress(int stackfd, int upperfd, const char *layer)
+{
+	int fd = stack_open_layer(stackfd, layer), rc = -1;
+
+	if (fd != -1)
+		rc = upper_dress_as(upperfd, fd);
+	io_drop(&fd);
 	return rc;
 }
 

@@ -9,6 +9,9 @@
  */
 int upper_dress(int stackfd, int upperfd, const char *layer);
 
+/* The same from the directory that fd has open. */
+int upper_dress_as(int upperfd, int fd);
+
 /*
  * Is nothing in it, and its root as upper_dress made it? 1, 0, -1 errno. With
  * processes at work in the session the answer is that of a moment.
