@@ -116,7 +116,9 @@ make_device(const char *dir, const char *name, struct buf *why)
 	if (fd == -1 || mount(from, to, NULL, MS_BIND, NULL) == -1)
 		buf_failed(why, "unable to bind %s", from);
 	else
-		rc = mnt_attr(AT_FDCWD, to, false, 0, MOUNT_ATTR_NODEV, why);
+		rc = mnt_attr(AT_FDCWD, to, false,
+		    MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+		    MOUNT_ATTR_NODEV, why);
 	io_drop(&fd);
 	free(from);
 	free(to);
@@ -135,7 +137,10 @@ make_dir(const char *dir, const char *name, mode_t mode, struct buf *why)
 	return rc;
 }
 
-/* Binds of the old devices: an ordinary user cannot make new ones. */
+/*
+ * Binds of the old devices: an ordinary user cannot make new ones. Read-only,
+ * so that nobody changes mode or owner of the host's.
+ */
 int
 mnt_devices(const char *dir, struct buf *why)
 {

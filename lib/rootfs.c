@@ -85,7 +85,7 @@ put_overlay(const struct rootfs *r, const char *from, const char *to,
 		buf_failed(why, "unable to mount an overlay over %s%s%s", from,
 		    kernel.len ? ": the kernel says: " : "", buf_str(&kernel));
 	else
-		rc = 0;
+		rc = mnt_attr(AT_FDCWD, to, false, MOUNT_ATTR_NODEV, 0, why);
 	io_drop(&lower);
 	io_drop(&at);
 	io_drop(&fd[0]);
@@ -474,9 +474,6 @@ rootfs_make(const struct rootfs *r, struct buf *readonly, struct buf *why)
 	}
 	if (rc == 0 && !pieces)
 		put_places(r, readonly);
-	if (rc == 0)
-		rc = mnt_attr(
-		    AT_FDCWD, r->target, false, MOUNT_ATTR_NODEV, 0, why);
 	if (rc == 0)
 		rc = put_own(r, why);
 	if (rc == 0)

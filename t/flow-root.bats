@@ -88,6 +88,20 @@ make_image() {
 	is "$output" 0
 }
 
+@test "devices of a sandbox work, but their modes are the host's to change, and no others can be used" {
+	start
+	# As they are: should it succeed, nothing is lost.
+	box 's=$(sb-session-new)
+		sb-run $s sh -c "echo x >/dev/null && head -c 4 /dev/zero | od -An -c; chmod 666 /dev/null || chown 0 /dev/zero || echo kept" 2>/dev/null' >out
+	has "$(cat out)" '\0'
+	is "$(tail -n 1 out)" kept
+	[ "$(id -u)" = 0 ] || return 0
+	unshare -m sh -euc 'mount -t tmpfs none /srv; mknod /srv/null c 1 3; chmod 666 /srv/null
+		sb-box-hold b sh -euc "s=\$(sb-session-new)
+			sb-run \$s sh -c \"! echo x >/srv/null\""' 3>&- 2>err
+	has "$(cat err)" "Permission denied"
+}
+
 @test "a directory is an image: it is the root, and stays as it is" {
 	start
 	make_image
