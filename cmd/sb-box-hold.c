@@ -45,6 +45,7 @@
 #include "rootfs.h"
 #include "spawn.h"
 #include "stage.h"
+#include "subid.h"
 #include "sys.h"
 
 static const char usage[] =
@@ -119,6 +120,24 @@ be_first(int go, int report, struct rootfs *root, char **argv)
 	warn_sys("unable to run %s", argv[0]);
 	io_write_all(report, "\n", 1);
 	_exit(spawn_exec_code(errno));
+}
+
+/*
+ * An image is a system of its own, with users of its own. Programs for which
+ * one id is not enough are told by rootfs_make when there is no more.
+ */
+static void
+map_first(pid_t pid, bool image)
+{
+	int rc = -1;
+
+	errno = ENOENT;
+	if (geteuid() != 0 && image)
+		rc = subid_map(pid);
+	if (rc == -1 && errno == ENOENT)
+		rc = ns_map_init(pid);
+	if (rc == -1)
+		die_sys("unable to map ids");
 }
 
 /* Until the program has ended, which it is told to when we are. */
@@ -224,8 +243,7 @@ main(int argc, char **argv)
 	/* Known before it does anything: the next fence must find it. */
 	if (ns_start_time(h.pid, &h.start) == -1 || hold_write(dirfd, &h) == -1)
 		die_sys("unable to write " BOX_DIR "/%s/hold", id);
-	if (ns_map_init(h.pid) == -1)
-		die_sys("unable to map ids");
+	map_first(h.pid, strcmp(root.source, "/") != 0);
 	/* A second byte is a program that could not be run. */
 	if (io_write_all(go[1], "", 1) == -1 ||
 	    io_read_all(report[0], said, 2) != 1) {

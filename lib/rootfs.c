@@ -457,6 +457,41 @@ out:
 	free(etc);
 }
 
+/* user_namespaces(7): has ours one id only? */
+static bool
+has_one_id(void)
+{
+	struct buf map = BUF_INIT;
+	bool one;
+
+	one =
+	    io_read_file_at(AT_FDCWD, "/proc/self/uid_map", &map, 65536) == 0 &&
+	    map.len > 3 && strcmp(map.data + map.len - 3, " 1\n") == 0 &&
+	    strchr(map.data, '\n') == map.data + map.len - 1;
+	buf_release(&map);
+	return one;
+}
+
+/* apt wants to fetch as a user of its own, where there may be none. */
+static void
+put_apt(const struct rootfs *r)
+{
+	static const char text[] = "APT::Sandbox::User \"root\";\n";
+	char *dir = join(r->target, "/etc/apt/apt.conf.d");
+	int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = -1;
+
+	if (dirfd != -1 && has_one_id())
+		fd = openat(dirfd, "90sb",
+		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+		    0644);
+	if (fd != -1 && io_write_all(fd, text, sizeof text - 1) == -1)
+		errno = 0;
+	io_drop(&fd);
+	io_drop(&dirfd);
+	free(dir);
+}
+
 int
 rootfs_make(const struct rootfs *r, struct buf *readonly, struct buf *why)
 {
@@ -478,8 +513,11 @@ rootfs_make(const struct rootfs *r, struct buf *readonly, struct buf *why)
 		rc = put_own(r, why);
 	if (rc == 0)
 		rc = put_masks(r, why);
-	if (rc == 0)
+	if (rc == 0) {
 		put_resolv(r);
+		if (strcmp(r->source, "/") != 0)
+			put_apt(r);
+	}
 	drop_places();
 	umask(old);
 	return rc;

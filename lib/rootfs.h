@@ -34,6 +34,7 @@ struct rootfs {
  *      empty /run; /tmp, /var/tmp and home out of statefd. /proc and terminals
  *      are for each session to mount.
  *   4. Masks. The names of resolv.conf(5), which may have pointed into /run.
+ *      Where we have one id only, an image's apt(8) is told so.
  *
  * readonly gets a line for each mount of step 2 that cannot be written though
  * its original can. -1 with errno, and why says what was impossible.

@@ -118,6 +118,60 @@ make_image() {
 	same before after
 }
 
+# make_package: sbtest.deb, with a file of group staff.
+make_package() {
+	mkdir -p deb/DEBIAN deb/usr/share/sbtest
+	echo hello >deb/usr/share/sbtest/f
+	printf '%s\n' 'Package: sbtest' 'Version: 1' 'Architecture: all' 'Maintainer: t <t@sb.invalid>' \
+	    'Description: test' >deb/DEBIAN/control
+	printf '%s\n' '#!/bin/sh' 'chgrp staff /usr/share/sbtest/f' >deb/DEBIAN/postinst
+	chmod 755 deb/DEBIAN/postinst
+	dpkg-deb --root-owner-group -b deb sbtest.deb >/dev/null
+}
+
+@test "packages are installed into the sandbox, for all its sessions, and the host does not notice" {
+	need root dpkg-deb
+	start
+	make_package
+	export T
+	box 's=$(sb-session-new)
+		sb-run $s sh -c "cat >/tmp/sbtest.deb && apt-get install -y /tmp/sbtest.deb" <$T/sbtest.deb >$T/log 2>&1
+		t=$(sb-session-new)
+		sb-run $t sh -c "dpkg -s sbtest | grep ^Status; stat -c %G /usr/share/sbtest/f"' >out || { cat log; false; }
+	is "$(cat out)" "$(printf '%s\n' 'Status: install ok installed' staff)"
+	[ ! -e /usr/share/sbtest ]
+	run ! dpkg -s sbtest
+}
+
+# as_user PROG…: as an ordinary user with subordinate ids, a directory of its
+# own for $T. By root alone.
+as_user() {
+	own=$(mktemp -d /tmp/sb-user.XXXXXX)
+	chown 1000:1000 "$own"
+	echo 1000:700000:65536 >"$T/subids"
+	env SB_STATE="$own/state" SB_STORE="$own/state/sandboxes/b/eos" SB_ROOT="$own/state/sandboxes/b/root" \
+	    XDG_CACHE_HOME="$own/cache" HOME=/root OWN="$own" \
+	    unshare -m sh -euc 'mount --bind "$1" /etc/subuid; mount --bind "$1" /etc/subgid; shift
+		exec setpriv --reuid 1000 --regid 1000 --clear-groups "$@"' - "$T/subids" "$@"
+}
+
+@test "an image's users exist for who has subordinate ids" {
+	need root newuidmap
+	start
+	make_image
+	chmod 711 "$T" "$BATS_RUN_TMPDIR" 2>/dev/null || :
+	tar -cf image.tar image
+	exec 4<image.tar
+	as_user sh -euc 'cd "$OWN"; mkdir ws; echo base >ws/f; tar -xf - <&4
+		mkdir -p "$SB_STORE"; sb-store-init; sb-base-import "$OWN/ws"
+		sb-box-hold -i "$OWN/image" b sh -euc "s=\$(sb-session-new)
+			sb-run \$s sh -c \"touch /etc/mine; chown 42:7 /etc/mine; ls -ln /etc/mine; cat /proc/self/uid_map\""' 3>&- >out || { rm -rf "$own"; false; }
+	is "$(stat -c %u:%g "$own/state/sandboxes/b/mounts/%2F/upper/etc/mine")" 700041:700006
+	rm -rf "$own"
+	exec 4<&-
+	has "$(cat out)" "42       7"
+}
+
 @test "names of hosts are looked up as on the host" {
 	start
 	make_image
