@@ -99,12 +99,14 @@ put_overlay(const struct rootfs *r, const char *from, const char *to,
 /* ---- the mounts below source ---- */
 
 struct place {
-	char *path;
-	bool readonly, skip;
+	char *path; /* below source */
+	bool readonly;
 };
 
-static struct place *places;
-static size_t nplaces;
+struct places {
+	struct place *v;
+	size_t n;
+};
 
 /* proc(5): blanks, newlines and backslashes are "\ooo". */
 static void
@@ -151,14 +153,12 @@ is_seen(const char *path, uint64_t id)
 
 /* Notes the mounts below source, in the order in which they were made. */
 static int
-read_places(const struct rootfs *r, struct buf *why)
+read_places(const struct rootfs *r, struct places *out, struct buf *why)
 {
 	const char *base = strcmp(r->source, "/") == 0 ? "" : r->source;
 	struct buf text = BUF_INIT;
 	char *line, *rest;
 
-	places = NULL;
-	nplaces = 0;
 	if (io_read_file_at(
 		AT_FDCWD, "/proc/self/mountinfo", &text, MOUNTINFO_MAX) == -1)
 		return buf_failed(why, "unable to read the list of mounts");
@@ -181,8 +181,8 @@ read_places(const struct rootfs *r, struct buf *why)
 		    path_is_below(word[4], r->target) ||
 		    !is_seen(word[4], strtoull(word[0], NULL, 10)))
 			continue;
-		places = xreallocarray(places, nplaces + 1, sizeof *places);
-		places[nplaces++] = (struct place){
+		out->v = xreallocarray(out->v, out->n + 1, sizeof *out->v);
+		out->v[out->n++] = (struct place){
 			.path = xstrdup(rel),
 			.readonly = statvfs(word[4], &vfs) == 0 &&
 			    (vfs.f_flag & ST_RDONLY),
@@ -193,13 +193,11 @@ read_places(const struct rootfs *r, struct buf *why)
 }
 
 static void
-drop_places(void)
+release_places(struct places *p)
 {
-	for (size_t i = 0; i < nplaces; i++)
-		free(places[i].path);
-	free(places);
-	places = NULL;
-	nplaces = 0;
+	for (size_t i = 0; i < p->n; i++)
+		free(p->v[i].path);
+	free(p->v);
 }
 
 /* A name for the path, without slashes. */
@@ -237,22 +235,23 @@ put_bind(const char *from, const char *to, struct buf *why)
 }
 
 static void
-put_places(const struct rootfs *r, struct buf *readonly)
+put_places(
+    const struct rootfs *r, const struct places *places, struct buf *readonly)
 {
-	for (size_t i = 0; i < nplaces; i++) {
-		char *from = join(r->source, places[i].path);
-		char *to = join(r->target, places[i].path);
-		char *name = flat(places[i].path);
+	for (size_t i = 0; i < places->n; i++) {
+		const struct place *p = &places->v[i];
+		char *from = join(r->source, p->path);
+		char *to = join(r->target, p->path);
+		char *name = flat(p->path);
 		struct buf why = BUF_INIT;
 		int rc = -1;
 
 		/* Its longest component is a file name of ours. */
-		if (!places[i].readonly && mnt_is_dir(from) &&
-		    strlen(name) < NAME_MAX)
+		if (!p->readonly && mnt_is_dir(from) && strlen(name) < NAME_MAX)
 			rc = put_overlay(r, from, to, name, &why);
 		if (rc == -1 &&
-		    (put_bind(from, to, &why) == -1 || !places[i].readonly))
-			buf_addf(readonly, "%s\n", places[i].path);
+		    (put_bind(from, to, &why) == -1 || !p->readonly))
+			buf_addf(readonly, "%s\n", p->path);
 		buf_release(&why);
 		free(name);
 		free(to);
@@ -496,19 +495,20 @@ int
 rootfs_make(const struct rootfs *r, struct buf *readonly, struct buf *why)
 {
 	mode_t old = umask(022);
+	struct places places = { .v = NULL };
 	bool pieces = false;
 	int rc;
 
-	rc = read_places(r, why);
-	if (rc == 0)
-		rc = put_overlay(r, r->source, r->target, "mounts/%2F", why);
-	if (rc == -1 && nplaces > 0 && strcmp(r->source, "/") == 0) {
-		buf_cut(why, 0);
-		pieces = true;
-		rc = put_pieces(r, why);
+	rc = read_places(r, &places, why);
+	if (rc == 0 &&
+	    put_overlay(r, r->source, r->target, "mounts/%2F", why) == -1) {
+		pieces = strcmp(r->source, "/") == 0;
+		if (pieces)
+			buf_cut(why, 0);
+		rc = pieces ? put_pieces(r, why) : -1;
 	}
 	if (rc == 0 && !pieces)
-		put_places(r, readonly);
+		put_places(r, &places, readonly);
 	if (rc == 0)
 		rc = put_own(r, why);
 	if (rc == 0)
@@ -518,7 +518,7 @@ rootfs_make(const struct rootfs *r, struct buf *readonly, struct buf *why)
 		if (strcmp(r->source, "/") != 0)
 			put_apt(r);
 	}
-	drop_places();
+	release_places(&places);
 	umask(old);
 	return rc;
 }
