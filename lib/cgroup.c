@@ -7,13 +7,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "buf.h"
+#include "cgroupfs.h"
 #include "clock.h"
 #include "io.h"
 #include "path.h"
@@ -21,68 +20,6 @@
 enum {
 	TRIES = 3
 };
-
-/* Our cgroup in the second hierarchy: the line "0::PATH". */
-static int
-own_path(struct buf *path)
-{
-	struct buf b = BUF_INIT;
-	char *line, *save = NULL;
-	int rc = -1;
-
-	if (io_read_file_at(AT_FDCWD, "/proc/self/cgroup", &b, 1 << 16) == -1)
-		goto out;
-	errno = ENOENT;
-	for (line = strtok_r(b.data, "\n", &save); line;
-	    line = strtok_r(NULL, "\n", &save)) {
-		if (strncmp(line, "0::/", 4) != 0)
-			continue;
-		buf_adds(path, line + 4);
-		rc = 0;
-	}
-out:
-	buf_release(&b);
-	return rc;
-}
-
-/*
- * Where the hierarchy is mounted, its root at the mount point. A path with a
- * blank, which proc(5) would write as an escape, is none of ours.
- */
-static int
-open_mounted(void)
-{
-	struct buf b = BUF_INIT;
-	char *line, *save = NULL;
-	int fd = -1;
-
-	if (io_read_file_at(AT_FDCWD, "/proc/self/mountinfo", &b, 1 << 22) ==
-	    -1)
-		goto out;
-	errno = ENOENT;
-	for (line = strtok_r(b.data, "\n", &save); line && fd == -1;
-	    line = strtok_r(NULL, "\n", &save)) {
-		char *word, *w = NULL, *point = NULL;
-		bool whole = false;
-		int field = 0;
-
-		if (!strstr(line, " - cgroup2 "))
-			continue;
-		for (word = strtok_r(line, " ", &w); word;
-		    word = strtok_r(NULL, " ", &w)) {
-			field++;
-			if (field == 4)
-				whole = strcmp(word, "/") == 0;
-			if (field == 5)
-				point = word;
-		}
-		if (whole && point && !strchr(point, '\\'))
-			fd = open(point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	}
-out:
-	buf_release(&b);
-	return fd;
-}
 
 /* A mount of our own that is nowhere to be seen: for a read-only /sys. */
 static int
@@ -96,16 +33,23 @@ open_detached(void)
 	return fd;
 }
 
+/* Our cgroup; -1 where it cannot be seen. */
 static int
-open_parent(int root)
+open_parent(bool detached)
 {
-	struct buf path = BUF_INIT;
-	int fd = -1;
+	struct cgroupfs h = CGROUPFS_INIT;
+	int fd = -1, rc;
 
-	if (root != -1 && own_path(&path) == 0)
-		fd = openat(root, *buf_str(&path) ? path.data : ".",
-		    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	buf_release(&path);
+	if (detached) {
+		h.rootfd = open_detached();
+		rc = h.rootfd == -1 ? -1 : cgroupfs_own(NULL, &h.own);
+	} else {
+		rc = cgroupfs_open(&h, NULL);
+	}
+	if (rc == 0)
+		fd = openat(
+		    h.rootfd, h.own.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cgroupfs_release(&h);
 	return fd;
 }
 
@@ -142,11 +86,11 @@ take(struct leaf *l)
 }
 
 static int
-make_in(struct leaf *l, int root, const char *prefix)
+make_in(struct leaf *l, int parentfd, const char *prefix)
 {
 	int rc = -1;
 
-	l->parentfd = open_parent(root);
+	l->parentfd = parentfd;
 	if (l->parentfd != -1) {
 		sweep(l->parentfd, prefix);
 		rc = mkdirat(l->parentfd, l->name, 0755);
@@ -155,7 +99,6 @@ make_in(struct leaf *l, int root, const char *prefix)
 		if (rc == -1)
 			io_drop(&l->parentfd);
 	}
-	io_drop(&root);
 	return rc;
 }
 
@@ -176,9 +119,9 @@ leaf_make(struct leaf *l, const char *prefix, const char *what)
 	*l = (struct leaf)LEAF_INIT;
 	if (name(l, prefix, what) == -1)
 		return -1;
-	if (make_in(l, open_mounted(), prefix) == 0)
+	if (make_in(l, open_parent(false), prefix) == 0)
 		return 0;
-	return geteuid() == 0 ? make_in(l, open_detached(), prefix) : -1;
+	return geteuid() == 0 ? make_in(l, open_parent(true), prefix) : -1;
 }
 
 int
@@ -188,10 +131,7 @@ leaf_open(struct leaf *l, const char *prefix, const char *what)
 	if (name(l, prefix, what) == -1)
 		return -1;
 	for (int i = 0; i < 2; i++) {
-		int root = i == 0 ? open_mounted() : open_detached();
-
-		l->parentfd = open_parent(root);
-		io_drop(&root);
+		l->parentfd = open_parent(i == 1);
 		if (l->parentfd != -1 && take(l) == 0)
 			return 0;
 		io_drop(&l->parentfd);
@@ -293,12 +233,10 @@ void
 leaf_sweep(const char *prefix)
 {
 	for (int i = 0; i < 2; i++) {
-		int root = i == 0 ? open_mounted() : open_detached();
-		int parent = open_parent(root);
+		int parent = open_parent(i == 1);
 
 		if (parent != -1)
 			sweep(parent, prefix);
 		io_drop(&parent);
-		io_drop(&root);
 	}
 }
