@@ -17,6 +17,7 @@ gateway() {
 	mv "$T/script.new" "$T/script"
 	export SANDBOX_GATEWAY_SOCKET=unix://$sock
 	[ ! -e "$sock" ] || return 0
+	rm -f "$T/ready.$$"
 	s6-ipcserver -1 "$sock" "$T/script" >"$T/ready.$$" 3>&- &
 	echo $! >>"$T/servers"
 	eventually test -s "$T/ready.$$"
