@@ -4,6 +4,7 @@
  * {"sandboxes":[...]}, or the record of the one that is named.
  */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "answer.h"
@@ -15,7 +16,7 @@
 #include "path.h"
 #include "place.h"
 
-static const char usage[] = "sb-box-ls [sandbox]";
+static const char usage[] = "sb-box-ls [-p provider] [sandbox]";
 
 static void
 one(const char *state, const char *id, struct buf *out)
@@ -30,9 +31,12 @@ one(const char *state, const char *id, struct buf *out)
 	box_release(&box);
 }
 
-/* Not those that went while we looked; what is damaged is named. */
+/*
+ * Those of a provider, or of any where it is NULL. Not those that went while
+ * we looked; what is damaged is named.
+ */
 static void
-all(const char *state, struct buf *out)
+all(const char *state, const char *provider, struct buf *out)
 {
 	struct names ids = NAMES_INIT;
 	bool first = true;
@@ -43,13 +47,16 @@ all(const char *state, struct buf *out)
 	for (size_t i = 0; i < ids.n; i++) {
 		struct failure f = FAILURE_INIT;
 		struct box box = BOX_INIT;
+		bool is = box_read(state, ids.name[i], &box, &f);
 
-		if (box_read(state, ids.name[i], &box, &f)) {
+		if (is &&
+		    (!provider ||
+			strcmp(buf_str(&box.provider), provider) == 0)) {
 			if (!first)
 				buf_addc(out, ',');
 			first = false;
 			box_print(&box, out);
-		} else if (failure_is(&f, KIND_INTERNAL)) {
+		} else if (!is && failure_is(&f, KIND_INTERNAL)) {
 			warn_msg("%s", buf_str(&f.message));
 		}
 		failure_release(&f);
@@ -62,14 +69,18 @@ int
 main(int argc, char **argv)
 {
 	struct buf out = BUF_INIT;
+	const char *provider = NULL;
 	char *state;
 	int opt;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+h")) != -1) {
-		if (opt == 'h')
+	while ((opt = getopt(argc, argv, "+hp:")) != -1) {
+		if (opt == 'p')
+			provider = optarg;
+		else if (opt == 'h')
 			usage_help(usage);
-		usage_die(usage);
+		else
+			usage_die(usage);
 	}
 	if (argc - optind > 1)
 		usage_die(usage);
@@ -77,7 +88,7 @@ main(int argc, char **argv)
 	if (optind < argc)
 		one(state, argv[optind], &out);
 	else
-		all(state, &out);
+		all(state, provider, &out);
 	puts(buf_str(&out));
 	stdout_done();
 	return EXIT_OK;

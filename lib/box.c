@@ -11,6 +11,7 @@
 
 #include "dial.h"
 #include "io.h"
+#include "lock.h"
 #include "mem.h"
 #include "out.h"
 #include "place.h"
@@ -52,6 +53,28 @@ take_address(struct box *box)
 	box->port = (uint16_t)port;
 }
 
+/* What the locks say about the state. -1 with errno. */
+static int
+take_state(struct box *box)
+{
+	const char *was = buf_str(&box->recorded), *is = was;
+	int held = 1;
+
+	if (box->provider.len == 0)
+		goto out;
+	if (strcmp(was, STATE_CREATING) == 0 ||
+	    strcmp(was, STATE_STOPPING) == 0) {
+		held = lock_is_held(box->dirfd, BOX_BUSY);
+		is = STATE_FAILED;
+	} else if (strcmp(was, STATE_READY) == 0) {
+		held = lock_is_held(box->dirfd, BOX_LOCK);
+		is = STATE_STOPPED;
+	}
+out:
+	buf_adds(&box->state, held == 0 ? is : was);
+	return held == -1 ? -1 : 0;
+}
+
 bool
 box_read(const char *state, const char *id, struct box *box, struct failure *f)
 {
@@ -69,7 +92,7 @@ box_read(const char *state, const char *id, struct box *box, struct failure *f)
 	free(rel);
 	if (box->dirfd == -1 ||
 	    io_read_file_at(
-		box->dirfd, "record.json", &box->text, BOX_RECORD_MAX) == -1)
+		box->dirfd, BOX_RECORD, &box->text, BOX_RECORD_MAX) == -1)
 		return errno == ENOENT || errno == ENOTDIR
 		    ? not_found(f, id)
 		    : damaged(f, id, strerror(errno));
@@ -78,8 +101,11 @@ box_read(const char *state, const char *id, struct box *box, struct failure *f)
 	box->record = (struct span){ buf_str(&box->text), box->text.len };
 	if (!json_is_valid(box->record.p, box->record.n, &why, NULL))
 		return damaged(f, id, why);
-	if (!json_string(json_member(box->record, "state"), &box->state))
+	if (!json_string(json_member(box->record, "state"), &box->recorded))
 		return damaged(f, id, "it has no state");
+	json_string(json_member(box->record, "provider"), &box->provider);
+	if (take_state(box) == -1)
+		return damaged(f, id, strerror(errno));
 	take_address(box);
 	return true;
 }
@@ -89,7 +115,9 @@ box_release(struct box *box)
 {
 	io_drop(&box->dirfd);
 	buf_release(&box->text);
+	buf_release(&box->recorded);
 	buf_release(&box->state);
+	buf_release(&box->provider);
 	buf_release(&box->host);
 	*box = (struct box)BOX_INIT;
 }
@@ -106,17 +134,29 @@ open_run(const struct box *box, const char *run)
 }
 
 bool
+box_is(const struct box *box, const char *state)
+{
+	return strcmp(buf_str(&box->state), state) == 0;
+}
+
+bool
+box_cannot(const struct box *box, const char *to, struct failure *f)
+{
+	return failure_set(f, KIND_INVALID,
+	    "invalid state transition for %s: %s -> %s", box->id,
+	    buf_str(&box->state), to);
+}
+
+bool
 box_is_ready(const struct box *box, const char *run, struct failure *f)
 {
 	struct stat st;
 	bool there = box->host.len > 0;
 	int fd;
 
-	if (strcmp(buf_str(&box->state), "ready") != 0) {
+	if (!box_is(box, STATE_READY)) {
 		out_str(&f->details, "reason", "sandbox_not_ready");
-		return failure_set(f, KIND_INVALID,
-		    "invalid state transition for %s: %s -> ready", box->id,
-		    buf_str(&box->state));
+		return box_cannot(box, STATE_READY, f);
 	}
 	if (!there) {
 		fd = open_run(box, run);
@@ -192,6 +232,8 @@ box_print(const struct box *box, struct buf *out)
 		buf_addc(out, ':');
 		if (strcmp(buf_str(&key), "activity_revision") == 0)
 			buf_addf(out, "%" PRIu64, count);
+		else if (strcmp(buf_str(&key), "state") == 0)
+			out_string(out, buf_str(&box->state), box->state.len);
 		else
 			buf_add(out, v.p, v.n);
 	}

@@ -425,7 +425,7 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "manager.workspace_roots",
 	    .type = CONF_PATH,
-	    .flags = CONF_NULL | CONF_LIST | CONF_UNREAD,
+	    .flags = CONF_NULL | CONF_LIST,
 	    .which = CONF_WORKSPACE_ROOTS,
 	    .help = "Directories in which a sandbox's workspace must lie; "
 		    "anywhere without.",
