@@ -57,7 +57,7 @@ LIBOBJ := $(patsubst %,$(B)/lib/%.o,$(shell cat lib/ORDER))
 CLIS := $(if $(wildcard cmd/sandbox-cli.c),$(patsubst %,$(B)/bin/sandbox-%-cli,\
 	manager runtime observability))
 OPS := $(sort $(wildcard svc/ops/*.json svc/ops/*/*.json))
-SVCS := $(sort $(wildcard svc/*/run svc/*/finish svc/*/notification-fd))
+SVCS := $(sort $(wildcard svc/*.sh svc/*/run svc/*/finish svc/*/notification-fd))
 MAN := $(sort $(wildcard doc/man*/*.[157]))
 
 all: $(CMDS) $(SHS) $(CLIS) $(B)/share/sb
