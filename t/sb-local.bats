@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: MIT
+bats_require_minimum_version 1.5.0
+load lib
+load box
+
+# sb-local, and the steps that it is composed of.
+
+@test "usage" {
+	for a in "" x "new" "new a b" "new -n x /" "new -x /" "start" "rm a b" "stop -t x a" "logs" "ls x" "stat a b" "images x"; do
+		# shellcheck disable=SC2086 # words
+		run -100 sb-local $a
+	done
+	run -100 sb-box-new /x
+	run -100 sb-box-new -n 0 /x true
+	run -100 sb-box-new -n 101 /x true
+	run -100 sb-box-busy a ready
+	run -100 sb-box-ready
+	run -100 sb-box-stop
+	run -100 sb-box-stop -t x a
+	run -100 sb-dir-list a b
+	run -111 sh -c 'sb-dir-list >/dev/full'
+}
+
+@test "a sandbox is created, shown, listed and removed, and nothing is left" {
+	box_start
+	new
+	is "$(jq -c 'del(.shared_base.root_hash, .shared_base.source, .id)' new.out)" \
+	    '{"workspace_root":"'"$T"'/ws","state":"ready","activity_revision":0,"daemon":null,"daemon_http":null,"shared_base":{"target":"/eos/layer-stack/base","readonly":true},"resource_profile":null,"provider":"local","image":"host"}'
+	grep -qxE 'eos-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}' <<<"$id"
+	[ -d "$(jq -r .shared_base.source new.out)/B000001-base/d" ]
+	sb-local show "$id" >shown
+	same new.out shown
+	is "$(sb-local ls | jq -c '.sandboxes[0]')" "$(cat shown)"
+	is "$(stat -c %a "$box" "$SB_RUN/box/$id" "$SB_RUN/box/$id/gate" | tr '\n' ' ')" "700 700 600 "
+	sb-local stat "$id" | jq -e '.sandboxes[0].availability == "available"'
+	sb-local logs "$id" | grep -q '^gate: '
+	sb-local rm "$id" >removed 3>&-
+	is "$(jq -c '.state = "ready"' removed)" "$(cat shown)"
+	is "$(jq -r .state removed)" stopped
+	nothing_left
+	run -1 --separate-stderr sb-local rm "$id"
+	is "$(jq -r '.error.kind, .error.message' <<<"$output" | tr '\n' ' ')" "invalid_request sandbox not found: $id "
+	is "$(cat ws/f ws/d/g | tr '\n' ' ')" "one two "
+}
+
+@test "several at once, in order, over one copy of the workspace" {
+	box_start
+	sb-local new -n 3 "$T/ws" >out 3>&-
+	is "$(jq -r '.sandboxes | length' out)" 3
+	is "$(jq -r '.sandboxes[].state' out | sort -u)" ready
+	is "$(jq -r '.sandboxes[].id' out | sort)" "$(ids)"
+	is "$(find "$XDG_CACHE_HOME/sb/bases" -mindepth 1 -maxdepth 1 -type d | wc -l)" 1
+	is "$(box_processes | sort -u | wc -l)" "$(box_processes | sort -u | wc -l)"
+}
+
+@test "progress is told only when it is asked for" {
+	box_start
+	sb-local new "$T/ws" 2>err >out 3>&-
+	is "$(cat err)" ""
+	sb-local new -v "$T/ws" 2>err >out 3>&-
+	grep -q "^sb-local: info: .*building shared workspace base" err
+	grep -q "^sb-local: info: .*creating runtime sandbox for $T/ws" err
+	is "$(grep -v ': info: ' err || :)" ""
+}
+
+@test "what is refused is refused before anything is made" {
+	box_start
+	refused() {
+		local kind=$1 text=$2
+		shift 2
+		run --separate-stderr sb-local new "$@"
+		[ "$status" != 0 ]
+		is "$(jq -r .error.kind <<<"$output")" "$kind"
+		has "$(jq -r .error.message <<<"$output")" "$text"
+		is "$(find "$SB_STATE" "$SB_RUN" "$XDG_CACHE_HOME" 2>/dev/null)" ""
+	}
+	refused invalid_request "invalid image: " -i "" "$T/ws"
+	refused invalid_request "invalid image:  " -i " " "$T/ws"
+	refused invalid_request "invalid image: ubuntu:24.04" -i ubuntu:24.04 "$T/ws"
+	refused invalid_request "invalid image: $T/none: No such file" -i "$T/none" "$T/ws"
+	refused invalid_request "invalid workspace root: ws" ws
+	refused invalid_request "invalid workspace root: " ""
+	refused operation_failed "workspace setup failed: $T/none: No such file" "$T/none"
+	refused operation_failed "workspace setup failed: $T/ws/f: Not a dir" "$T/ws/f"
+}
+
+@test "a workspace that cannot be imported: operation_failed, and all is undone" {
+	box_start
+	export SB_STATE=$T/ws/state
+	run -2 --separate-stderr sb-local new "$T/ws"
+	has "$stderr" "sb-local: fatal: workspace setup failed: "
+	is "$output" ""
+	nothing_left
+}
+
+@test "workspace_roots: only there, by the canonical path" {
+	box_start
+	mkdir -p "$SB_STATE" roots/repo "roots/Z y"
+	ln -s "$T/roots/repo" roots/link
+	ln -s "$T/ws" roots/out
+	echo "manager.workspace_roots $T/roots" >"$SB_STATE/conf"
+	run -100 --separate-stderr sb-local new "$T/ws"
+	has "$output" "invalid workspace root: $T/ws"
+	run -100 sb-local new "$T/roots/out"
+	run -100 sb-local new "$T/roots/none"
+	sb-local new "$T/roots/link" >out 3>&-
+	is "$(jq -r .workspace_root out)" "$T/roots/repo"
+	is "$(sb-dir-list)" '{"path":null,"parent":null,"truncated":false,"directories":[{"name":"'"$T"'/roots","path":"'"$T"'/roots"}]}'
+	is "$(sb-dir-list "$T/roots")" '{"path":"'"$T"'/roots","parent":null,"truncated":false,"directories":[{"name":"link","path":"'"$T"'/roots/repo"},{"name":"Z y","path":"'"$T"'/roots/Z y"}]}'
+	is "$(sb-dir-list "$T/roots/repo/" | jq -r .parent)" "$T/roots"
+	for p in "$T" / relative "" "$T/roots/none" "$T/roots/out" "$T/ws/f"; do
+		run -100 --separate-stderr sb-dir-list "$p"
+		is "$(jq -r '.error.kind, .error.message' <<<"$output" | tr '\n' ' ')" "invalid_request invalid workspace root: $p "
+	done
+	echo "manager.workspace_roots $T/none" >"$SB_STATE/conf"
+	run -111 --separate-stderr sb-dir-list
+	has "$output" "manager.workspace_roots: $T/none: No such file"
+}
+
+@test "without roots the home directory can be looked at, at most 500 names of it" {
+	need jq
+	for i in $(seq 501); do mkdir "home/d$i"; done
+	touch home/file
+	mkdir "home/$(printf 'bad\377')" home/.hidden
+	sb-dir-list "$HOME" >out
+	is "$(jq '.directories | length' out)" 500
+	is "$(jq .truncated out)" true
+	is "$(jq -r '.directories[0].name' out)" .hidden
+	rmdir home/d1 home/d2
+	sb-dir-list "$HOME" >out
+	is "$(jq -c '[.truncated, (.directories | length)]' out)" "[false,500]"
+	is "$(sb-dir-list | jq -r '.directories[].path')" "$HOME"
+}
+
+# The third box fails to start.
+third_fails() {
+	alter sb-box-hold
+	mv alt/bin/sb-box-hold alt/bin/real-hold
+	printf '#!/bin/sh\necho x >>%s\n[ "$(wc -l <%s)" -lt 3 ] || { echo "sb-box-hold: fatal: no luck" >&2; exit 111; }\nexec real-hold "$@"\n' \
+	    "$T/held" "$T/held" >alt/bin/sb-box-hold
+	chmod +x alt/bin/sb-box-hold
+}
+
+@test "one of several fails: all are removed, the last first" {
+	box_start
+	third_fails
+	run -111 --separate-stderr sb-local new -v -n 4 "$T/ws" 3>&-
+	is "$output" ""
+	is "$(tail -n 1 <<<"$stderr")" "sb-local: fatal: sandbox runtime failed: no luck"
+	is "$(wc -l <held)" 3
+	grep '^sb-local: info: removing ' <<<"$stderr" >removing
+	is "$(wc -l <removing)" 4
+	nothing_left
+}
+
+@test "a box that does not answer: its log is named, and it is removed" {
+	box_start
+	alter
+	rm alt/share/sb
+	cp -R "$SB_TOP/svc" alt/share/sb
+	printf '#!/bin/sh\nexit 1\n' >alt/share/sb/gate/run
+	sed -i 's/sb-box-ready "/sb-box-ready -t 300 "/' alt/bin/sb-local
+	run -111 --separate-stderr sb-local new "$T/ws" 3>&-
+	has "$stderr" "sandbox daemon install failed: "
+	nothing_left
+}
+
+@test "told to end while it creates, it removes what it made" {
+	box_start
+	alter sb-box-ready
+	mv alt/bin/sb-box-ready alt/bin/real-ready
+	printf '#!/bin/sh\necho x >%s\nuntil [ -e %s ]; do sleep 0.02; done\nexec real-ready "$@"\n' "$T/asked" "$T/go" >alt/bin/sb-box-ready
+	chmod +x alt/bin/sb-box-ready
+	setsid -w sb-local new -n 2 "$T/ws" >out 2>err 3>&- &
+	eventually test -e asked
+	# Meanwhile it is being created, and can neither be started nor removed.
+	for id in $(ids); do
+		is "$(state "$id")" creating
+		run -100 --separate-stderr sb-local rm "$id"
+		is "$(jq -r .error.message <<<"$output")" "invalid state transition for $id: creating -> stopping"
+		run -100 sb-local start "$id"
+	done
+	kill "$(pgrep -f "sb-local held new .* $T/ws ")"
+	touch go
+	rc=0
+	wait $! || rc=$?
+	is $rc 111
+	nothing_left
+}
+
+@test "stopped and started: what it has stays; states that do not fit are refused" {
+	box_start
+	new
+	run -100 --separate-stderr sb-local start "$id"
+	is "$(jq -r .error.message <<<"$output")" "invalid state transition for $id: ready -> ready"
+	is "$(sb-local stop "$id" 3>&- | jq -r .state)" stopped
+	is "$(state "$id")" stopped
+	is "$(box_processes)" ""
+	is "$(find "$SB_RUN" -path '*/box/*')" ""
+	is "$(sb-local stop "$id" 3>&- | jq -r .state)" stopped
+	is "$(sb-local start "$id" 3>&- | jq -r .state)" ready
+	is "$(sb-local stat "$id" | jq -r '.sandboxes[0].availability')" available
+	sb-local stop -t 0 "$id" >out 3>&-
+	sb-local rm "$id" >out 3>&-
+	nothing_left
+}
+
+@test "a box that is killed is stopped, and starts again; removed in any state" {
+	box_start
+	new
+	kill_box "$id"
+	is "$(sb-local stat "$id" | jq -r '.sandboxes[0].availability')" unavailable
+	is "$(sb-local start "$id" 3>&- | jq -r .state)" ready
+	# Its outer process takes it along.
+	kill -KILL "$(pgrep -f "^sb-box-hold .*$id")"
+	gone() { [ "$(state "$id")" = stopped ] && [ -z "$(box_processes)" ]; }
+	eventually gone
+	is "$(sb-local rm "$id" 3>&- | jq -r .state)" stopped
+	nothing_left
+	# Half created, half removed: failed.
+	for was in creating stopping; do
+		new
+		sed -i "s/\"ready\"/\"$was\"/" "$box/record.json"
+		is "$(state "$id")" failed
+		run -100 --separate-stderr sb-local start "$id"
+		is "$(jq -r .error.message <<<"$output")" "invalid state transition for $id: failed -> ready"
+		[ "$was" = creating ] || rm -rf "$box/eos" "$box/env" "$SB_RUN/box/$id"
+		sb-local rm "$id" >out 3>&-
+		nothing_left
+	done
+	# Just a record.
+	sb-box-new "$T/ws" true
+	id=$(ids)
+	is "$(state "$id")" failed
+	sb-local rm "$id" >out
+	nothing_left
+}
+
+@test "two want to start it: one does, the other finds it started" {
+	box_start
+	new
+	sb-local stop "$id" >out 3>&-
+	sb-local start "$id" >one 2>&1 3>&- &
+	p=$!
+	sb-local start "$id" >two 2>&1 3>&- || :
+	wait $p || :
+	is "$(grep -l '"state":"ready"' one two | wc -l)" 1
+	is "$(cat one two | grep -c 'ready -> ready')" 2
+	is "$(state "$id")" ready
+}
+
+@test "whoever is busy keeps others waiting, for a time" {
+	box_start
+	new
+	mkfifo go
+	sb-box-busy "$id" stopped sh -c "echo x >$T/got; read -r x <$T/go" 3>&- &
+	eventually test -e got
+	run -98 --separate-stderr sb-box-busy -t 0 "$id" stopping true
+	is "$(jq -r .error.kind <<<"$output")" server_busy
+	is "$(state "$id")" ready
+	sb-local rm "$id" >out 3>&- &
+	echo >go
+	wait
+	is "$(jq -r .state out)" stopped
+	nothing_left
+}
+
+@test "sandboxes of sb-box-add are none of this provider's, and the other way round" {
+	box_start
+	new
+	SB_STORE=$T/store make_store
+	SB_STORE=$T/store sb-box-add eos-1 >out
+	is "$(sb-local ls | jq -r '.sandboxes[].id')" "$id"
+	run -100 --separate-stderr sb-local rm eos-1
+	has "$output" "sandbox eos-1 was made by sb-box-add"
+	run -2 sb-box-rm "$id"
+	run -98 sb-box-rm -p local "$id"
+	is "$(state "$id")" ready
+	run -100 --separate-stderr sb-up "$id" 3>&-
+	has "$stderr" "$id has a box of its own"
+	sb-box-rm eos-1
+}
+
+@test "an image is a directory, or a tar file that is unpacked once" {
+	need zstd
+	box_start
+	mkdir -p img/bin img/etc
+	echo mine >img/etc/issue
+	is "$(sb-local images)" host
+	new -i "$T/img"
+	is "$(jq -r .image new.out)" "$T/img"
+	is "$(cat "$box/image")" "$T/img"
+	sb-local stop "$id" >out 3>&-
+	mv img away
+	run -111 --separate-stderr sb-local start "$id" 3>&-
+	has "$stderr" "image $T/img is not there"
+	mv away img
+	sb-local start "$id" >out 3>&-
+	sb-local rm "$id" >out 3>&-
+	tar -c -C img -f 'a "1.tar' .
+	tar -c -z -C img -f b.tgz .
+	tar -c --zstd -C img -f c.tar.zst .
+	for tar in 'a "1.tar' b.tgz c.tar.zst; do
+		new -i "$T/$tar"
+		is "$(cat "$(cat "$box/image")/etc/issue")" mine
+		sb-local rm "$id" >out 3>&-
+	done
+	is "$(sb-local images | tr '\n' ' ')" "$T/a \"1.tar $T/b.tgz $T/c.tar.zst host "
+	is "$(sb-local images -j | jq -r '.images | length, .[0]' | tr '\n' ' ')" "4 $T/a \"1.tar "
+	images=$XDG_CACHE_HOME/sb/images
+	ls -id "$images"/*/ | sort >before
+	new -i "$T/b.tgz"
+	ls -id "$images"/*/ | sort >after
+	same before after
+	# Another file by that name is another image.
+	sb-local rm "$id" >out 3>&-
+	new -i "$T/b.tgz"
+	echo yours >img/etc/issue
+	tar -c -z -C img -f new.tgz .
+	mv new.tgz b.tgz
+	old=$id
+	new -i "$T/b.tgz"
+	is "$(cat "$(cat "$box/image")/etc/issue")" yours
+	is "$(cat "$(cat "$SB_STATE/sandboxes/$old/image")/etc/issue")" mine
+	# Those that sandboxes have stay.
+	sb-local images -g >out
+	is "$(ls -d "$images"/*/ | wc -l)" 2
+	is "$(cat out | tr '\n' ' ')" "$T/b.tgz host "
+}
+
+@test "no root file system: refused, and nothing is left" {
+	box_start
+	mkdir -p img/blobs
+	tar -c -C img -f save.tar .
+	head -c 3000 /dev/zero | tr '\0' x >bad.tar
+	for i in img save.tar bad.tar; do
+		run -111 --separate-stderr sb-local new -i "$T/$i" "$T/ws" 3>&-
+		has "$stderr" "sb-local: fatal: sandbox runtime failed: "
+	done
+	nothing_left
+	is "$(find "$XDG_CACHE_HOME/sb/images" -name '.new.*')" ""
+}
+
+@test "two unpack one image at once" {
+	box_start
+	mkdir -p img/bin
+	head -c 3000000 /dev/urandom >img/bin/large
+	tar -c -C img -f a.tar .
+	sb-local new -i "$T/a.tar" "$T/ws" >one 3>&- &
+	sb-local new -i "$T/a.tar" "$T/ws" >two 3>&-
+	wait
+	is "$(ls -d "$XDG_CACHE_HOME"/sb/images/*/ | wc -l)" 1
+	is "$(jq -r .state one two | tr '\n' ' ')" "ready ready "
+}
