@@ -19,7 +19,7 @@ new() {
 	box=$SB_STATE/sandboxes/$id
 }
 state() { sb-box-ls "$1" | jq -r .state; }
-ids() { sb-box-ls | jq -r '.sandboxes[].id'; }
+boxes() { sb-box-ls | jq -r '.sandboxes[].id'; }
 
 # Processes of boxes: those that run from their service directories, and those
 # that see their roots.

@@ -48,7 +48,7 @@ load box
 	sb-local new -n 3 "$T/ws" >out 3>&-
 	is "$(jq -r '.sandboxes | length' out)" 3
 	is "$(jq -r '.sandboxes[].state' out | sort -u)" ready
-	is "$(jq -r '.sandboxes[].id' out | sort)" "$(ids)"
+	is "$(jq -r '.sandboxes[].id' out | sort)" "$(boxes)"
 	is "$(find "$XDG_CACHE_HOME/sb/bases" -mindepth 1 -maxdepth 1 -type d | wc -l)" 1
 	is "$(box_processes | sort -u | wc -l)" "$(box_processes | sort -u | wc -l)"
 }
@@ -174,7 +174,7 @@ third_fails() {
 	setsid -w sb-local new -n 2 "$T/ws" >out 2>err 3>&- &
 	eventually test -e asked
 	# Meanwhile it is being created, and can neither be started nor removed.
-	for id in $(ids); do
+	for id in $(boxes); do
 		is "$(state "$id")" creating
 		run -100 --separate-stderr sb-local rm "$id"
 		is "$(jq -r .error.message <<<"$output")" "invalid state transition for $id: creating -> stopping"
@@ -230,7 +230,7 @@ third_fails() {
 	done
 	# Just a record.
 	sb-box-new "$T/ws" true
-	id=$(ids)
+	id=$(boxes)
 	is "$(state "$id")" failed
 	sb-local rm "$id" >out
 	nothing_left
