@@ -6,6 +6,7 @@
  *   1. Tell its pid 1, which ends the services; when it does not end in time,
  *      kill it: with it all processes of the box go.
  *   2. Wait until its lock is free: its mounts are gone then.
+ *   3. Remove the cgroups of its jobs.
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,10 +14,12 @@
 #include <unistd.h>
 
 #include "box.h"
+#include "cgroup.h"
 #include "clock.h"
 #include "err.h"
 #include "failure.h"
 #include "io.h"
+#include "jobend.h"
 #include "lock.h"
 #include "ns.h"
 #include "num.h"
@@ -61,14 +64,36 @@ ends(const struct box *box, long ms)
 	return true;
 }
 
+static void
+stop(const struct box *box, long ms)
+{
+	long end = clock_ms() + ms;
+	bool told = false;
+
+	if (ends(box, 0))
+		return;
+	/* One that is just starting is told when it can be. */
+	do {
+		if (!told)
+			told = tell(box, SIGTERM);
+		if (ends(box, told ? end - clock_ms() : LOOK_MS))
+			return;
+	} while (clock_ms() < end);
+	end = clock_ms() + END_MS;
+	do {
+		tell(box, SIGKILL);
+		if (ends(box, LOOK_MS))
+			return;
+	} while (clock_ms() < end);
+	die(EXIT_TIMEOUT, "the box of %s does not end", box->id);
+}
+
 int
 main(int argc, char **argv)
 {
 	struct failure f = FAILURE_INIT;
 	struct box box = BOX_INIT;
 	uint64_t ms = 5000;
-	bool told = false;
-	long end;
 	int opt;
 
 	err_init();
@@ -84,21 +109,7 @@ main(int argc, char **argv)
 	if (!box_read(place_state(), argv[optind], &box, &f))
 		die(failure_is(&f, KIND_INTERNAL) ? EXIT_SYS : EXIT_NO, "%s",
 		    buf_str(&f.message));
-	if (ends(&box, 0))
-		return EXIT_OK;
-	end = clock_ms() + (long)ms;
-	/* One that is just starting is told when it can be. */
-	do {
-		if (!told)
-			told = tell(&box, SIGTERM);
-		if (ends(&box, told ? end - clock_ms() : LOOK_MS))
-			return EXIT_OK;
-	} while (clock_ms() < end);
-	end = clock_ms() + END_MS;
-	do {
-		tell(&box, SIGKILL);
-		if (ends(&box, LOOK_MS))
-			return EXIT_OK;
-	} while (clock_ms() < end);
-	die(EXIT_TIMEOUT, "the box of %s does not end", box.id);
+	stop(&box, (long)ms);
+	leaf_sweep(JOB_LEAF);
+	return EXIT_OK;
 }

@@ -171,6 +171,20 @@ start() {
 	nothing_left
 }
 
+@test "a job ends with its box, and its cgroup goes with the sandbox" {
+	start
+	create
+	s=$(new_session)
+	within exec_command '{"cmd":"sed -n s,^0::.*/sbjob,sbjob,p /proc/self/cgroup >leaf; echo >>leaf; sleep 1000","workspace_session_id":"'"$s"'","yield_time_ms":0}' >out
+	leaf() { within file_read '{"path":"leaf","workspace_session_id":"'"$s"'"}' | jq -re .content >leaf; }
+	eventually leaf
+	kill_box "$id"
+	manage destroy_sandbox >out
+	leaf=$(head -n 1 leaf)
+	[ -z "$leaf" ] || is "$(find /sys/fs/cgroup -name "$leaf")" ""
+	nothing_left
+}
+
 @test "ten creates at once, and ten destroys" {
 	start
 	pids=
@@ -225,7 +239,8 @@ removable() {
 		eventually rests "$id" || return
 		sb-local rm "$id" >removed 2>&1 3>&- || fail "$(cat removed)" || return
 	done
-	nothing_left
+	# What was to become a record goes with the next that changes something.
+	sb-box-new "$T/ws" sb-box-rm -p local >removed && nothing_left
 }
 
 # sample N POINTS: numbers up to N.
