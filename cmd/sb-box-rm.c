@@ -74,8 +74,9 @@ main(int argc, char **argv)
 					  : buf_str(&box.provider));
 	if (box.dirfd != -1 && lock_is_held(box.dirfd, BOX_LOCK) != 0)
 		die(EXIT_BUSY, "the box of %s runs", box.id);
-	if (*provider) {
+	if (box.provider.len > 0 || box.recorded.len == 0)
 		remove_run(box.id);
+	if (*provider) {
 		buf_cut(&box.state, 0);
 		buf_adds(&box.state, STATE_STOPPED);
 		box_print(&box, &out);

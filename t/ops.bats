@@ -71,6 +71,14 @@ finds() {
 	    "exec_command write_command_stdin read_command_lines file_read file_write file_edit file_blame create_workspace_session publish_workspace_session destroy_workspace_session "
 }
 
+@test "the operations of the manager keep theirs" {
+	need jq
+	is "$(cd "$ops/management" && jq -s -r 'sort_by(.order)[] | select(.order < 1000) | .name' ./*.json | tr '\n' ' ')" \
+	    "create_sandbox list_docker_images list_workspace_directories destroy_sandbox list_sandboxes inspect_sandbox "
+	is "$(jq -r '.args[] | select(.flag) | .flag, .aliases[]' "$ops/management/create_sandbox.json" | tr '\n' ' ')" \
+	    "--workspace-bind-root --workspace-root "
+}
+
 # Name, and kind where it is no string, with * for required and = for what
 # clients fill in.
 @test "their arguments are those of the interface, in order" {
@@ -88,6 +96,10 @@ finds() {
 	is "$(args create_workspace_session)" "network_profile=shared"
 	is "$(args publish_workspace_session)" "workspace_session_id*, grace_s float"
 	is "$(args destroy_workspace_session)" "workspace_session_id*, grace_s float"
+	is "$(args create_sandbox)" "image*, workspace_root*, count integer=1"
+	is "$(args list_docker_images)" ""
+	is "$(args list_workspace_directories)" "path"
+	is "$(args destroy_sandbox)" "sandbox_id*"
 	is "$(args list_sandboxes)" ""
 	is "$(args inspect_sandbox)" "sandbox_id*"
 	is "$(args snapshot)" "sandbox_id"

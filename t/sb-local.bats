@@ -115,6 +115,9 @@ load box
 	echo "manager.workspace_roots $T/none" >"$SB_STATE/conf"
 	run -111 --separate-stderr sb-dir-list
 	has "$output" "manager.workspace_roots: $T/none: No such file"
+	run -100 --separate-stderr sb-up -l "unix://$T/second" 3>&-
+	has "$stderr" "manager.workspace_roots: $T/none: No such file"
+	[ ! -e "$SB_RUN/svc" ]
 }
 
 @test "without roots the home directory can be looked at, at most 500 names of it" {
@@ -233,6 +236,18 @@ third_fails() {
 	id=$(boxes)
 	is "$(state "$id")" failed
 	sb-local rm "$id" >out
+	nothing_left
+}
+
+@test "a record that is damaged does not keep anybody from ending and removing it" {
+	box_start
+	new
+	echo '{"id":' >"$box/record.json"
+	run -111 --separate-stderr sb-local rm "$id"
+	has "$output" "sandbox registry failed: record of $id"
+	run -98 sb-box-rm "$id"
+	sb-box-stop "$id"
+	is "$(sb-box-rm "$id")" "$id"
 	nothing_left
 }
 
