@@ -81,6 +81,7 @@ enum global {
 	G_REQUEST,
 	G_PROGRESS,
 	G_JQ,
+	G_ERROR_JQ,
 	G_CONNECT,
 	G_ANSWER,
 	G_COMPLETION,
@@ -106,6 +107,8 @@ static const struct {
 	    "Say on standard error how it gets on.", 1U << OP_MANAGEMENT },
 	[G_JQ] = { "--jq", NULL, "FILTER",
 	    "Print what this program of jq makes of the answer.", ANY },
+	[G_ERROR_JQ] = { "--error-jq", NULL, "FILTER",
+	    "The same of an error, on standard error.", ANY },
 	[G_CONNECT] = { "--connect-timeout-ms", NULL, "MS",
 	    "Give up when no connection is made in this time; 10000.", ANY },
 	[G_ANSWER] = { "--answer-timeout-ms", NULL, "MS",
@@ -133,17 +136,33 @@ static long start;
 
 /* ---- the ends ---- */
 
+/* An error as it is, where no program was given or the program fails. */
+__attribute__((noreturn)) static void
+fail_with(int code, struct buf *error)
+{
+	const char *program = line.value[G_ERROR_JQ];
+	struct buf out = BUF_INIT, why = BUF_INIT;
+	struct filter *filter = program ? filter_new(program, &why) : NULL;
+
+	if (!filter ||
+	    !filter_run(filter, error->data, error->len, &out, &why)) {
+		buf_cut(&out, 0);
+		buf_add(&out, error->data, error->len);
+		buf_addc(&out, '\n');
+	}
+	/* There is nobody left to tell. */
+	if (io_write_all(STDERR_FILENO, buf_str(&out), out.len) == -1)
+		exit(code);
+	exit(code);
+}
+
 __attribute__((noreturn)) static void
 fail(int code, struct failure *f)
 {
 	struct buf b = BUF_INIT;
 
 	failure_print(f, &b);
-	buf_addc(&b, '\n');
-	/* There is nobody left to tell. */
-	if (io_write_all(STDERR_FILENO, b.data, b.len) == -1)
-		exit(code);
-	exit(code);
+	fail_with(code, &b);
 }
 
 __attribute__((noreturn, format(printf, 2, 3))) static void
@@ -819,12 +838,8 @@ run(void)
 	call.answer_ms = milliseconds(G_ANSWER, 0, patience(&op, &cli));
 	if (!call_run(&call, &reply, &f))
 		fail(EXIT_FAULT, &f);
-	if (call_is_error(&reply)) {
-		buf_addc(&reply, '\n');
-		if (io_write_all(STDERR_FILENO, reply.data, reply.len) == -1)
-			exit(EXIT_FAULT);
-		exit(EXIT_FAULT);
-	}
+	if (call_is_error(&reply))
+		fail_with(EXIT_FAULT, &reply);
 	print_reply(&reply, filter, progress);
 }
 

@@ -466,6 +466,21 @@ null'
 	has "$stderr" '"details":{"reply":{"s":"a"}}}}'
 }
 
+@test "--error-jq: the same of an error, wherever it comes from" {
+	gateway 'echo "{\"error\":{\"kind\":\"k\",\"message\":\"a b\",\"details\":{\"n\":1}}}"'
+	run -1 --separate-stderr $m --error-jq '.error | .message, .details' list_sandboxes
+	is "$output" ""
+	is "$stderr" $'a b\n{"n":1}'
+	run -2 --separate-stderr $m --error-jq .error.kind no_such
+	is "$stderr" invalid_request
+	for bad in '.[' .error.kind.x; do
+		run -1 --separate-stderr $m --error-jq "$bad" list_sandboxes
+		is "$stderr" '{"error":{"kind":"k","message":"a b","details":{"n":1}}}'
+	done
+	gateway 'echo "{\"s\":1}"'
+	is "$($m --jq .s --error-jq .error.kind list_sandboxes)" 1
+}
+
 @test "a result that cannot be written is an error" {
 	gateway 'echo "{}"'
 	run -1 --separate-stderr bash -c "$m list_sandboxes >/dev/full"
