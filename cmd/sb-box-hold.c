@@ -174,6 +174,7 @@ main(int argc, char **argv)
 	struct rootfs root = { .source = "/", .home = getenv("HOME") };
 	const char **masks = xcalloc((size_t)argc, sizeof *masks);
 	int opt, ready = -1, boxes, dirfd, lock, go[2], report[2], signals;
+	int keep[4];
 	struct hold h = { .pid = 0 };
 	const char *id;
 	sigset_t mask;
@@ -199,9 +200,8 @@ main(int argc, char **argv)
 	id = argv[optind];
 	if (!id_is_valid(id))
 		die(EXIT_USAGE, "not an id of a sandbox: %s", id);
-	if (detach_close(&ready, 1) == -1)
+	if (ready != -1 && io_ready_fd(ready) == -1)
 		die_sys("unable to use descriptor %d", ready);
-
 	boxes = place_open(place_state(), BOX_DIR);
 	dirfd =
 	    boxes == -1 ? -1 : path_open(boxes, id, O_RDONLY | O_DIRECTORY, 0);
@@ -215,6 +215,16 @@ main(int argc, char **argv)
 		die(EXIT_BUSY, "sandbox %s runs already", id);
 	if (lock == -1)
 		die_sys("unable to lock sandbox %s", id);
+	/*
+	 * Only now: whoever started us may have given us the lock that says
+	 * that it is busy, and this is ours to take over from it.
+	 */
+	keep[0] = ready;
+	keep[1] = boxes;
+	keep[2] = dirfd;
+	keep[3] = lock;
+	if (detach_close(keep, 4) == -1)
+		die_sys("unable to close what we were given");
 	fence(dirfd, id);
 
 	if (pipe2(go, O_CLOEXEC) == -1 || pipe2(report, O_CLOEXEC) == -1)
