@@ -103,6 +103,31 @@ start() {
 	is "$(tail -n 1 out | jq -r .state)" ready
 }
 
+@test "one that is being created, or failed, gets no request; nobody but the host manages it" {
+	start
+	export TOKEN ops
+	export -f request ask
+	sb-box-new "$T/ws" bash -c 'ask list_workspace_sessions {} "$0"; ask inspect_sandbox "{\"sandbox_id\":\"$0\"}" system' >out
+	id=$(boxes)
+	is "$(kind "$(head -n 1 out)")" "invalid_request invalid state transition for $id: creating -> ready "
+	is "$(tail -n 1 out | jq -r .state)" creating
+	is "$(kind "$(within list_workspace_sessions {})")" "invalid_request invalid state transition for $id: failed -> ready "
+	for op in create_sandbox list_docker_images list_workspace_directories destroy_sandbox start_sandbox stop_sandbox; do
+		is "$(kind "$(within $op '{"sandbox_id":"x","image":"x","workspace_root":"/"}')")" \
+		    "invalid_request manager operation requires system scope "
+	done
+	is "$(manage destroy_sandbox | jq -r .state)" stopped
+	nothing_left
+}
+
+@test "a glance at all shows those that are ready, by id" {
+	start
+	for i in 1 2 3; do create; done
+	manage stop_sandbox >out
+	is "$(ask snapshot {} system 3>&- | jq -r '.sandboxes[].sandbox_id')" "$(boxes | grep -vx "$id")"
+	is "$(ask snapshot {} system 3>&- | jq -r '.sandboxes[].availability' | sort -u)" available
+}
+
 @test "stopped it takes no requests; started it does" {
 	start
 	create
