@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -62,6 +63,14 @@ bad_image(const char *image, const char *why)
 	    image, why);
 }
 
+static bool
+has_control(const char *s)
+{
+	while (*s && (unsigned char)*s >= ' ' && *s != 0x7f)
+		s++;
+	return *s != '\0';
+}
+
 static void
 check_image(const char *image)
 {
@@ -73,8 +82,8 @@ check_image(const char *image)
 		bad_image(image,
 		    " (there are: host, and absolute paths of directories "
 		    "and tar files)");
-	if (!utf8_is_valid(image, strlen(image)) || strchr(image, '\n'))
-		bad_image(image, ": the path cannot be written in a record");
+	if (!utf8_is_valid(image, strlen(image)) || has_control(image))
+		bad_image(image, ": the path is no line of UTF-8");
 	if (stat(image, &st) == -1)
 		answer_error(EXIT_USAGE, KIND_INVALID, NULL,
 		    "invalid image: %s: %s", image, strerror(errno));

@@ -28,9 +28,11 @@ box_processes() {
 	grep -lsF " $SB_STATE/sandboxes/" /proc/[0-9]*/mountinfo | cut -d / -f 3 || :
 }
 
+no_box() { [ -z "$(box_processes)" ]; }
+
 # Nothing is there that no record names.
 nothing_left() {
-	eventually test -z "$(box_processes)"
+	eventually no_box
 	is "$(grep -F " $T" /proc/self/mountinfo || :)" ""
 	is "$(find "$SB_RUN" -path '*/box/*' 2>/dev/null)" ""
 	is "$(find "$SB_STATE/sandboxes" -mindepth 1 2>/dev/null)" ""

@@ -157,7 +157,7 @@ start() {
 	done
 	kill_box "$id"
 	# Nothing of it is mounted anywhere.
-	eventually test -z "$(box_processes)"
+	eventually no_box
 	is "$(send start_sandbox '{"sandbox_id":"'"$id"'"}' system | jq -r .state)" ready
 	is "$(send list_workspace_sessions {} "$id" | jq -r '.sessions[].workspace_session_id' | sort)" \
 	    "$(printf '%s\n' $sessions | sort)"
@@ -184,7 +184,7 @@ start() {
 	run_in "$s" "echo kept >k" >out
 	# All processes are killed, and what was in memory is gone.
 	kill -KILL "$(pgrep -f "^sb-box-hold .*$id")"
-	eventually test -z "$(box_processes)"
+	eventually no_box
 	rm -rf "$SB_RUN"
 	is "$(manage inspect_sandbox | jq -r .state)" stopped
 	is "$(manage start_sandbox | jq -r .state)" ready
