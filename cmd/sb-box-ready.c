@@ -39,7 +39,7 @@ static const char usage[] = "sb-box-ready [-t ms] sandbox...";
 
 enum {
 	ASK_MS = 250, /* for an answer */
-	LOOK_MS = 5, /* between two questions */
+	LOOK_MS = 2, /* between two questions */
 	ANSWER_MAX = 65536
 };
 

@@ -104,7 +104,7 @@ write_all(int dirfd, const struct box_new *n, const char *store, int *busy)
 
 	if (busy) {
 		*busy = lock_create(dirfd, BOX_BUSY);
-		rc = *busy == -1 ? -1 : 0;
+		rc = *busy == -1 ? -1 : mkdirat(dirfd, "log", 0700);
 	}
 	if (rc == 0)
 		rc = mkdirat(dirfd, "env", 0700);

@@ -40,9 +40,10 @@ places() {
 service() {
 	to=$1 name=$2 new=$1/.new.$2 template=$3
 	shift 3
+	log=$share/log
+	[ "$template" != logger ] || log=
 	[ ! -e "$new" ] || rm -rf "$new"
-	cp -R "$share/$template" "$new" && mkdir -p "$new/env" || exit 111
-	[ "$template" = logger ] || cp -R "$share/log" "$new/log" || exit 111
+	mkdir -p "$new/env" && cp -R "$share/$template/." ${log:+"$log"} "$new" || exit 111
 	for v in "PATH=$PATH" "HOME=${HOME:-}" "XDG_CACHE_HOME=${XDG_CACHE_HOME:-}" \
 	    "SB_STATE=$SB_STATE" "SB_RUN=$SB_RUN" "SB_OPS=$share/ops" \
 	    "SB_LOG=$SB_STATE/log/$name" "SB_LOG_SIZE=${SB_LOG_SIZE:-1000000}" \
