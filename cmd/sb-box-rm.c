@@ -24,6 +24,7 @@
 #include "mem.h"
 #include "path.h"
 #include "place.h"
+#include "subid.h"
 
 static const char usage[] = "sb-box-rm [-p provider] sandbox";
 
@@ -50,7 +51,7 @@ main(int argc, char **argv)
 	struct buf out = BUF_INIT;
 	const char *provider = "";
 	char *state;
-	int opt;
+	int opt, rc;
 
 	err_init();
 	while ((opt = getopt(argc, argv, "+hp:")) != -1) {
@@ -83,7 +84,12 @@ main(int argc, char **argv)
 	} else {
 		buf_adds(&out, box.id);
 	}
-	if (box_remove(state, box.id) == -1)
+	rc = box_remove(state, box.id);
+	/* The users of an image may own what is in the way. */
+	if (rc == -1 && (errno == EACCES || errno == EPERM) && geteuid() != 0 &&
+	    subid_own_files() == 0)
+		rc = box_remove(state, box.id);
+	if (rc == -1)
 		die_sys("unable to remove " BOX_DIR "/%s", box.id);
 	puts(out.data);
 	stdout_done();

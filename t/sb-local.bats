@@ -357,6 +357,29 @@ third_fails() {
 	is "$(find "$XDG_CACHE_HOME/sb/images" -name '.new.*')" ""
 }
 
+@test "what users of an image own goes, too, for an ordinary user with subordinate ids" {
+	need root newuidmap
+	own=$(mktemp -d /tmp/sb-user.XXXXXX)
+	mkdir "$own/ws"
+	chown -R 1000:1000 "$own"
+	echo 1000:700000:65536 >subids
+	chmod 711 "$T" "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test"
+	as_user() {
+		env SB_STATE="$own/state" SB_RUN="$own/run" HOME="$own" unshare -m sh -euc '
+			mount --bind "$1" /etc/subuid; mount --bind "$1" /etc/subgid; shift
+			exec setpriv --reuid 1000 --regid 1000 --clear-groups "$@"' - "$T/subids" "$@"
+	}
+	as_user sb-box-new "$own/ws" true
+	id=$(ls "$own/state/sandboxes")
+	mkdir -p "$own/state/sandboxes/$id/mounts/d"
+	touch "$own/state/sandboxes/$id/mounts/d/f"
+	chown -R 700041:700006 "$own/state/sandboxes/$id/mounts"
+	as_user sb-box-rm -p local "$id" >out || rm -rf "$own"
+	is "$(ls -A "$own/state/sandboxes")" ""
+	rm -rf "$own"
+	is "$(jq -r .state out)" stopped
+}
+
 @test "two unpack one image at once" {
 	box_start
 	mkdir -p img/bin
