@@ -297,7 +297,6 @@ third_fails() {
 }
 
 @test "an image is a directory, or a tar file that is unpacked once" {
-	need zstd
 	box_start
 	mkdir -p img/bin img/etc
 	echo mine >img/etc/issue
@@ -314,14 +313,15 @@ third_fails() {
 	sb-local rm "$id" >out 3>&-
 	tar -c -C img -f 'a "1.tar' .
 	tar -c -z -C img -f b.tgz .
-	tar -c --zstd -C img -f c.tar.zst .
-	for tar in 'a "1.tar' b.tgz c.tar.zst; do
+	set -- 'a "1.tar' b.tgz
+	! command -v zstd >/dev/null || { set -- "$@" c.tar.zst && tar -c --zstd -C img -f c.tar.zst .; }
+	for tar; do
 		new -i "$T/$tar"
 		is "$(cat "$(cat "$box/image")/etc/issue")" mine
 		sb-local rm "$id" >out 3>&-
 	done
-	is "$(sb-local images | tr '\n' ' ')" "$T/a \"1.tar $T/b.tgz $T/c.tar.zst host "
-	is "$(sb-local images -j | jq -r '.images | length, .[0]' | tr '\n' ' ')" "4 $T/a \"1.tar "
+	is "$(sb-local images)" "$(printf "$T/%s\n" "$@" && echo host)"
+	is "$(sb-local images -j | jq -r '.images[]')" "$(sb-local images)"
 	images=$XDG_CACHE_HOME/sb/images
 	ls -id "$images"/*/ | sort >before
 	new -i "$T/b.tgz"
