@@ -38,6 +38,7 @@
 #include "attr.h"
 #include "base.h"
 #include "buf.h"
+#include "clock.h"
 #include "err.h"
 #include "hash.h"
 #include "io.h"
@@ -51,7 +52,7 @@
 #include "stage.h"
 #include "store.h"
 
-static const char usage[] = "sb-base-import [-gq] [dir]";
+static const char usage[] = "sb-base-import [-gqv] [dir]";
 
 #define BINDING     "workspace.json"
 #define BASE_LINK   "base"
@@ -91,6 +92,7 @@ static const char *const skip_text[SKIP_KINDS] = {
 };
 
 #define SAMPLES 5
+#define TICK_MS 1000
 
 struct skipped {
 	size_t n;
@@ -98,9 +100,9 @@ struct skipped {
 };
 
 struct progress {
-	bool quiet;
-	time_t next; /* monotonic second of the next line */
-	uint64_t files, bytes;
+	bool quiet, verbose;
+	int64_t next; /* when the next line may come, or 0 */
+	uint64_t entries, bytes;
 };
 
 /*
@@ -181,20 +183,27 @@ full_path(const struct scan *s, const char *path)
 }
 
 static void
+progress_say(const struct progress *p, const char *end)
+{
+	info_msg("%" PRIu64 " entries, %" PRIu64 " bytes%s", p->entries,
+	    p->bytes, end);
+}
+
+/* Seldom enough that with the last there are at most two in a second. */
+static void
 progress_tick(struct progress *p)
 {
-	struct timespec now;
+	int64_t now;
 
 	if (p->quiet)
 		return;
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	now = clock_ms();
 	if (p->next == 0)
-		p->next = now.tv_sec + 2;
-	if (now.tv_sec < p->next)
+		p->next = p->verbose ? now : now + TICK_MS;
+	if (now < p->next)
 		return;
-	p->next = now.tv_sec + 1;
-	info_msg(
-	    "%" PRIu64 " files, %" PRIu64 " MiB", p->files, p->bytes >> 20);
+	p->next = now + TICK_MS;
+	progress_say(p, "");
 }
 
 static void
@@ -373,6 +382,7 @@ add(struct scan *s, const char *path, struct base_entry *e)
 	s->dropped += e->st.dropped;
 	e->path = xstrdup(path);
 	base_list_add(&s->list, e);
+	s->progress->entries = s->list.n;
 }
 
 static enum verdict
@@ -690,7 +700,6 @@ visit_file(struct scan *s, struct walk *w, const struct stat *st)
 		return ANOTHER;
 	if (i == BASE_LINK_NONE && e.st.nlink > 1)
 		base_link_add(&s->seen, &e.st, s->list.n);
-	s->progress->files++;
 	add(s, path, &e);
 	progress_tick(s->progress);
 	return GO_ON;
@@ -1385,18 +1394,25 @@ write_link(const struct job *j, const char *key)
 	free(target);
 }
 
+static uint64_t
+total_bytes(const struct base_list *list)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < list->n; i++)
+		if (S_ISREG(list->v[i].st.mode))
+			bytes += list->v[i].st.size;
+	return bytes;
+}
+
 /* Only statistics read it, so it is not synced: a damaged one is none. */
 static void
 write_bytes(const struct job *j, const struct base_list *list, int dirfd)
 {
 	struct buf text = BUF_INIT;
-	uint64_t bytes = 0;
 	int fd;
 
-	for (size_t i = 0; i < list->n; i++)
-		if (S_ISREG(list->v[i].st.mode))
-			bytes += list->v[i].st.size;
-	buf_addf(&text, "%" PRIu64, bytes);
+	buf_addf(&text, "%" PRIu64, total_bytes(list));
 	fd = openat(dirfd, BASE_LAYER ".bytes",
 	    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd == -1 || io_write_all(fd, text.data, text.len) == -1 ||
@@ -1526,7 +1542,7 @@ scan_init(struct scan *s, struct job *j)
 		.store_path = j->store,
 		.progress = &j->progress,
 	};
-	j->progress.files = j->progress.bytes = 0;
+	j->progress.entries = j->progress.bytes = 0;
 }
 
 static int
@@ -1614,11 +1630,13 @@ main(int argc, char **argv)
 	int opt, cache;
 
 	err_init();
-	while ((opt = getopt(argc, argv, "+ghq")) != -1) {
+	while ((opt = getopt(argc, argv, "+ghqv")) != -1) {
 		if (opt == 'g')
 			garbage = true;
 		else if (opt == 'q')
 			j.progress.quiet = true;
+		else if (opt == 'v')
+			j.progress.verbose = true;
 		else if (opt == 'h')
 			usage_help(usage);
 		else
@@ -1682,6 +1700,11 @@ main(int argc, char **argv)
 		import(&j, &s);
 	}
 	report(&s);
+	if (j.progress.verbose && !j.progress.quiet) {
+		j.progress.bytes = total_bytes(&s.list);
+		progress_say(
+		    &j.progress, done ? ": nothing to copy" : ": copied");
+	}
 	printf("%s\n", s.root);
 	stdout_done();
 	return EXIT_OK;

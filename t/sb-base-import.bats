@@ -749,10 +749,31 @@ on_full() {
 	sample ws
 	store one
 	strace -qq -o /dev/null -e trace=getdents64 -e inject=getdents64:delay_exit=1100000:when=1+2 sb-base-import ws >hash 2>err
-	grep -qE '^sb-base-import: info: [0-9]+ files, [0-9]+ MiB$' err
+	grep -qE '^sb-base-import: info: [0-9]+ entries, [0-9]+ bytes$' err
 	rm -rf cache && store two
 	strace -qq -o /dev/null -e trace=getdents64 -e inject=getdents64:delay_exit=1100000:when=1+2 sb-base-import -q ws >hash 2>err
 	is "$(cat err)" ""
+}
+
+@test "-v: how far it is from the beginning, at most once a second, and last all there is" {
+	need strace
+	sample ws
+	head -c 100000 /dev/zero >ws/zeros
+	store one
+	sb-base-import -v ws >hash 2>err
+	n=$(find ws | wc -l)
+	is "$(tail -n 1 err)" "sb-base-import: info: $n entries, $(cat "$SB_STORE/layer-stack/.layer-metadata/B000001-base.bytes") bytes: copied"
+	is "$(head -n 1 err)" "sb-base-import: info: 1 entries, 0 bytes"
+	[ "$(wc -l <err)" -ge 2 ]
+	# It takes as long as it sleeps, and more; it says no more than once a second.
+	rm -rf cache && store two
+	begin=$(date +%s)
+	strace -qq -o /dev/null -e trace=newfstatat,statx -e inject=newfstatat,statx:delay_exit=300000 sb-base-import -v ws >hash 2>err
+	[ "$(wc -l <err)" -le $(($(date +%s) - begin + 3)) ]
+	# Nothing is copied of what has been, and -q is quiet.
+	sb-base-import -v ws >hash 2>err
+	has "$(tail -n 1 err)" ": nothing to copy"
+	is "$(sb-base-import -qv ws 2>&1 >/dev/null)" ""
 }
 
 @test "usage errors are 100, -h is 0" {
@@ -760,10 +781,10 @@ on_full() {
 	for args in 'a b' '-g a' '-x'; do
 		# shellcheck disable=SC2086 # words
 		run -100 --separate-stderr sb-base-import $args
-		is "$stderr" "sb-base-import: usage: sb-base-import [-gq] [dir]"
+		is "$stderr" "sb-base-import: usage: sb-base-import [-gqv] [dir]"
 	done
 	run -0 sb-base-import -h
-	is "$output" "usage: sb-base-import [-gq] [dir]"
+	is "$output" "usage: sb-base-import [-gqv] [dir]"
 }
 
 @test "a missing store, directory or cache is said with what to do" {
