@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sb-stat-box: a sandbox at a glance, for who asks its gate. Shape: source; one
- * JSON object: sessions, what runs in them, and the stack.
+ * JSON object: sessions, what runs in them, what it uses, and the stack.
  *
  * It takes no lock and settles nothing. What cannot be read is said in
  * "errors" and makes "availability" partial; the rest is still there.
@@ -24,6 +24,7 @@
 #include "out.h"
 #include "path.h"
 #include "place.h"
+#include "sample.h"
 #include "session.h"
 #include "stackstat.h"
 #include "store.h"
@@ -239,6 +240,18 @@ print_daemon(const char *id, struct buf *b)
 	free(run);
 }
 
+static void
+print_resources(struct buf *b)
+{
+	out_key(b, "resources");
+	buf_adds(b, "{\"latest\":");
+	if (sample_latest(b) == -1) {
+		buf_addf(&errors, "resources: %s\n", strerror(errno));
+		buf_adds(b, "null");
+	}
+	buf_adds(b, ",\"history\":[]}");
+}
+
 /* ---- the stack ---- */
 
 static void
@@ -316,7 +329,7 @@ main(int argc, char **argv)
 	read_jobs();
 	/* What comes first says what went wrong with what comes behind. */
 	print_daemon(argv[optind], &tail);
-	buf_adds(&tail, ",\"resources\":{\"latest\":null,\"history\":[]}");
+	print_resources(&tail);
 	out_key(&tail, "workspaces");
 	buf_addc(&tail, '[');
 	for (size_t i = 0; i < now.nsessions; i++)

@@ -171,8 +171,7 @@ print_answer(const struct box *box, struct span all, struct buf *b)
 	print_errors(json_member(all, "errors"), !is_availability(word), b);
 	member_or(
 	    all, "daemon", "{\"daemon_pid\":null,\"runtime_dir\":null}", b);
-	/* Samples are the host's, and it takes none yet. */
-	buf_adds(b, ",\"resources\":{\"latest\":null,\"history\":[]}");
+	member_or(all, "resources", "{\"latest\":null,\"history\":[]}", b);
 	member_or(all, "workspaces", "[]", b);
 	while (json_pair(all, &pos, &key, &v)) {
 		size_t i = 0;

@@ -507,12 +507,14 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "observability.resource_stats.enabled",
 	    .type = CONF_BOOL,
+	    .which = CONF_SAMPLES,
 	    .fallback = "true",
 	    .help = "Keep a log of the resources used.",
 	},
 	{
 	    .name = "observability.resource_stats.max_disk_bytes",
 	    .type = CONF_NUMBER,
+	    .which = CONF_SAMPLES_DISK,
 	    .flags = CONF_EVEN,
 	    .min = 131072,
 	    .max = 4194304,
@@ -522,6 +524,7 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "observability.resource_stats.sample_interval_ms",
 	    .type = CONF_NUMBER,
+	    .which = CONF_SAMPLES_MS,
 	    .min = 250,
 	    .max = 600000,
 	    .fallback = "2000",

@@ -56,6 +56,9 @@ enum conf_which {
 	CONF_EVENTS, /* observability.enabled */
 	CONF_EVENTS_DISK, /* observability.max_disk_bytes */
 	CONF_EVENTS_LINE, /* observability.max_line_bytes */
+	CONF_SAMPLES, /* observability.resource_stats.enabled */
+	CONF_SAMPLES_DISK, /* ….max_disk_bytes */
+	CONF_SAMPLES_MS, /* ….sample_interval_ms */
 	CONF_MAX_PARKED, /* runtime.workspace.max_parked */
 	CONF_PRIVATE, /* runtime.workspace.private_bytes */
 	CONF_ROOT, /* runtime.workspace.root */

@@ -54,14 +54,14 @@ static uint64_t oversized, truncated;
 
 /* ---- where and whether ---- */
 
-/* -1: nowhere. make: the directory, if it is missing. */
-static int
-open_dir(bool make)
+int
+event_dir(bool make)
 {
 	const char *path = getenv("SB_EVENTS"), *store = getenv("SB_STORE");
 	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 	int storefd, fd;
 
+	errno = ENOENT;
 	if (path) {
 		if (*path != '/')
 			return -1;
@@ -90,7 +90,7 @@ int
 event_losses(struct event_losses *out)
 {
 	uint64_t n[SEGLOG_COUNTS] = { 0 };
-	int fd = open_dir(false), rc = 0;
+	int fd = event_dir(false), rc = 0;
 
 	if (fd != -1)
 		rc = seglog_counts(fd, &log_file, n);
@@ -276,7 +276,7 @@ event_flush(void)
 
 	if (!is_on() || (kept.len == 0 && oversized == 0))
 		return;
-	fd = open_dir(true);
+	fd = event_dir(true);
 	if (fd != -1) {
 		if (kept.len > 0)
 			seglog_append(fd, &log_file, kept.data, kept.len);

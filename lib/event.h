@@ -87,6 +87,12 @@ void event_add(const char *name, const struct buf *attrs);
 /* The events lease.acquired and lease.released. */
 void event_lease(const char *name, uint64_t revision);
 
+/*
+ * Opens the directory of the log; make: makes it, if it is missing, in a store.
+ * -1 with errno; ENOENT also where none is named.
+ */
+int event_dir(bool make);
+
 /* What the log of the store has lost, in lines, since it is there. */
 struct event_losses {
 	uint64_t storage; /* dropped: could not be written at once */

@@ -43,7 +43,7 @@ load svc
 	svc_start
 	run -0 up
 	sb-box-add eos-2 >/dev/null
-	look() { find "$SB_RUN" "$SB_STATE" "$HOME" -not -path '*/log/*' -printf '%p %i %m %s %C@\n' | sort; for s in gateway gateway-unix gate.eos-1 janitor.eos-1 logger; do pid_of $s; done; }
+	look() { find "$SB_RUN" "$SB_STATE" "$HOME" -not -path '*/log/*' -printf '%p %i %m %s %C@\n' | sort; for s in gateway gateway-unix gate.eos-1 janitor.eos-1 sampler.eos-1 logger; do pid_of $s; done; }
 	look >before
 	run -98 --separate-stderr sb-up 3>&-
 	has "$stderr" "is up already"
@@ -73,7 +73,7 @@ load svc
 @test "a service that is killed is started again, and clients get an answer" {
 	svc_start
 	run -0 up
-	for s in gateway gateway-unix gate.eos-1 janitor.eos-1 gateway/log gate.eos-1/log logger; do
+	for s in gateway gateway-unix gate.eos-1 janitor.eos-1 sampler.eos-1 gateway/log gate.eos-1/log logger; do
 		old=$(pid_of $s)
 		end "$old"
 		again() { p=$(pid_of $s) && [ "$p" != "$old" ] && [ "$p" != 0 ]; }
@@ -205,6 +205,23 @@ load svc
 	eventually said
 	is "$(sb-job-ls -r | grep . || :)" ""
 	is "$(cat "$SB_STATE/log/janitor.eos-1/current" | grep -vc ' ended ')" 0
+}
+
+@test "the sampler goes on, and the newest sample is in both snapshots" {
+	svc_start
+	echo 'observability.resource_stats.sample_interval_ms 250' >"$SB_STORE/conf"
+	run -0 up
+	newest() { request snapshot {} "$1" | asked "$second" | jq "$2.resources.latest.ts"; }
+	first=$(newest eos-1 '')
+	[ "$first" -gt 0 ]
+	later() { [ "$(newest "$1" "$2")" -gt "$first" ]; }
+	eventually later eos-1 ''
+	eventually later system '.sandboxes[0]'
+	run -0 sb-down
+	cp "$SB_STORE/observability/resources.ndjson" last
+	is "$(jq -r .kind last | sort -u)" sample
+	is "$(our_processes "$SB_STORE")" ""
+	same "$SB_STORE/observability/resources.ndjson" last
 }
 
 @test "tokens are given and taken without a restart" {

@@ -98,6 +98,34 @@ get() { jq -c "$1" out; }
 	rm "$SB_STORE/conf"
 }
 
+@test "the newest sample of what it uses" {
+	need jq
+	make_store
+	sb-stat-sample
+	sb-stat-sample
+	box
+	is "$(get '.resources | keys_unsorted')" '["latest","history"]'
+	is "$(get '.resources.latest | keys_unsorted')" '["ts","sample_delta_ms","metrics","deltas"]'
+	is "$(get .resources.latest.metrics)" "$(tail -n 1 "$SB_STORE/observability/resources.ndjson" | jq -c 'del(.kind, .ts, .scope, ._counters)')"
+	is "$(get .resources.latest.ts)" "$(tail -n 1 "$SB_STORE/observability/resources.ndjson" | jq -c .ts)"
+	# What is none is passed over: not JSON, not UTF-8, another kind, cut off.
+	log=$SB_STORE/observability/resources.ndjson
+	printf '%s\n' '{"kind":"sample","ts":5,"scope":"sandbox","mem_cur":7,"_counters":[]}' '{"kind":"span","ts":6,"scope":"sandbox"}' \
+	    '{"kind":"sample","ts":-1,"scope":"sandbox"}' '{"kind":"sample","ts":8,"scope":"stack"}' $'{"\xff":1}' '{' '' >"$log"
+	printf '{"kind":"sample","ts":9,"scope":"sandbox"}' >>"$log"
+	box
+	is "$(get .resources)" '{"latest":{"ts":5,"sample_delta_ms":null,"metrics":{"mem_cur":7},"deltas":{}},"history":[]}'
+	mv "$log" "$log.1"
+	box
+	is "$(get .resources.latest.ts)" 5
+	rm "$log.1"
+	mkdir "$log"
+	box
+	is "$(get '[.availability, .resources.latest]')" '["partial",null]'
+	has "$(get '.errors[0]')" "resources: "
+	rmdir "$log"
+}
+
 @test "what its log has lost" {
 	need jq
 	make_store

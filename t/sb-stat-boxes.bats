@@ -50,7 +50,7 @@ answer='echo "{\"sandbox_id\":\"x\",\"lifecycle_state\":\"odd\",\"availability\"
 	record s4
 	gates "$answer" s1 s2
 	boxes -r r1
-	is "$(cat out)" '{"sandboxes":[{"sandbox_id":"s1","lifecycle_state":"ready","availability":"partial","sampled_at_unix_ms":9007199254740993,"errors":["e"],"daemon":{"daemon_pid":7},"resources":{"latest":null,"history":[]},"workspaces":[1],"stack":{"layer_count":1}},{"sandbox_id":"s2","lifecycle_state":"ready","availability":"partial","sampled_at_unix_ms":9007199254740993,"errors":["e"],"daemon":{"daemon_pid":7},"resources":{"latest":null,"history":[]},"workspaces":[1],"stack":{"layer_count":1}}]}'
+	is "$(cat out)" '{"sandboxes":[{"sandbox_id":"s1","lifecycle_state":"ready","availability":"partial","sampled_at_unix_ms":9007199254740993,"errors":["e"],"daemon":{"daemon_pid":7},"resources":{"latest":{"ts":1},"history":[]},"workspaces":[1],"stack":{"layer_count":1}},{"sandbox_id":"s2","lifecycle_state":"ready","availability":"partial","sampled_at_unix_ms":9007199254740993,"errors":["e"],"daemon":{"daemon_pid":7},"resources":{"latest":{"ts":1},"history":[]},"workspaces":[1],"stack":{"layer_count":1}}]}'
 	is "$(cat got.s1)" '{"op":"snapshot","request_id":"r1:s1:observability_snapshot","scope":{"kind":"sandbox","sandbox_id":"s1"},"args":{}}'
 	is "$(wc -l <got.s2)" 1
 }
