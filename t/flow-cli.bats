@@ -209,6 +209,33 @@ session() { cli create_workspace_session && get .workspace_session_id; }
 	! grep -rF "$TOKEN" out err
 }
 
+@test "256 clients that send a byte a second do not keep calls from their answers" {
+	start
+	request exec_command '{"cmd":"true"}' >line
+	perl -MIO::Socket::UNIX -e 'my ($line, @c) = (scalar <STDIN>);
+	    push @c, IO::Socket::UNIX->new("gw") || die for 1..256;
+	    for my $i (0 .. length($line) - 3) {
+	        syswrite $_, substr($line, $i, 1) for @c;
+	        open(F, ">slow"); print F $i; close F;
+	        sleep 1;
+	    }' <line 3>&- &
+	slow=$!
+	begun() { [ "$(cat slow 2>/dev/null || :)" != "" ]; }
+	eventually begun
+	for i in 1 2 3 4 5; do
+		s=$(session)
+		cli exec_command --workspace-session-id "$s" --yield-time-ms 60000 "echo $i"
+		is "$(get .output)" $i
+		cli file_read --path f
+		cli destroy_workspace_session --workspace-session-id "$s"
+	done
+	manager list_sandboxes
+	# They are still at it.
+	kill $slow
+	wait $slow || :
+	manager list_sandboxes
+}
+
 @test "--jq over what a command printed" {
 	start
 	is "$(sandbox-runtime-cli --sandbox-id eos-1 --jq '.output' exec_command --yield-time-ms 60000 'cat f')" 'l1

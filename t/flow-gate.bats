@@ -155,6 +155,82 @@ workspace session not found: $s"
 	is "$(get '.error.kind, .error.details.max_active_commands' | tr '\n' ' ')" "server_busy 1 "
 }
 
+@test "A23 tokens and groups: what is not granted is refused, nothing is executed, and no token is seen" {
+	need jq s6-ipcserver
+	gate_start store
+	# Whatever would be executed, here or in the sandbox, leaves a mark.
+	fake "read -r _; echo ran >>$T/ran; echo '{}'"
+	gate=$(command -v sb-gate)
+	mkdir trap
+	for p in "$SB_BIN"/sb-*; do
+		printf '#!/bin/sh\necho ran >>%s/ran\necho "{}"\n' "$T" >"trap/${p##*/}"
+	done
+	chmod +x trap/*
+	by() { TOKEN=$1 && request "$2" "$3" "$4" | PATH=$T/trap:$PATH "$gate" -v "$ops" 2>>log; }
+	master=$TOKEN
+	for g in management runtime observability; do sb-token new -g $g $g >$g; done
+	sb-token new gone >gone && sb-token rm gone
+	tries=0
+	for f in "$ops"/*/*.json; do
+		[ "${f##*/}" != families.json ] || continue
+		set=$(basename "$(dirname "$f")") op=$(basename "$f" .json)
+		for t in "" x "$master-" "${master%?}" "$(cat gone)" management runtime observability; do
+			[ "$t" != "$set" ] || continue
+			what="missing or invalid"
+			[ ! -s "$t" ] || { t=$(cat "$t") && what="does not grant: "; }
+			for scope in eos-1 system; do
+				by "$t" "$op" {} $scope >out
+				# What it is in a scope that it does not have is not told either.
+				is "$(get .error.kind)" unauthorized
+				has "$(get .error.message)" "$what"
+				[ ! -e ran ] || fail "executed: $op $scope"
+				tries=$((tries + 1))
+			done
+		done
+	done
+	[ $tries -gt 300 ]
+	# No member at all, and one that is no string.
+	for token in '"x":1' '"_sandbox_gateway_auth_token":null' '"_sandbox_gateway_auth_token":["'"$master"'"]'; do
+		printf '{"op":"list_sandboxes","request_id":"r","scope":{"kind":"system"},"args":{},%s}\n' "$token" |
+		    PATH=$T/trap:$PATH "$gate" "$ops" >out
+		is "$(get .error.message)" "gateway authentication token is missing or invalid"
+	done
+	[ ! -e ran ]
+	# The marks are no vain thing.
+	for t in management:list_sandboxes:system runtime:list_commands:eos-1 observability:snapshot:system; do
+		IFS=: read -r g op scope <<<"$t"
+		rm -f ran
+		by "$(cat $g)" $op {} $scope >>replies
+		[ -e ran ] || fail "not executed: $op"
+		rm ran
+		by "$master" $op {} $scope >>replies
+		[ -e ran ]
+	done
+	is "$(stat -c %a "$HOME/.ephemeral-sandbox" "$HOME/.ephemeral-sandbox/gateway.token" "$SB_STATE/tokens" "$SB_STATE"/tokens/* | tr '\n' ' ')" \
+	    "700 600 700 600 600 600 "
+	run ! grep -F -e "$master" -e "$(cat management)" -e "$(cat runtime)" -e "$(cat observability)" log replies out
+	[ -s log ]
+}
+
+@test "A23 a token is in no argument and in no environment of what a request starts" {
+	start
+	serve "$T/sock" -v "$ops"
+	s=$(session)
+	request exec_command '{"cmd":"env; echo begun; read x","workspace_session_id":"'"$s"'","yield_time_ms":600000}' |
+	    "$SB_T/wire" "$T/sock" >answer 3>&- &
+	begun() { ask read_command_lines '{"command_session_id":"namespace_execution_1"}' >out && has "$(get .output)" begun; }
+	eventually begun >/dev/null
+	n=0
+	for p in $(our_processes "$SB_STORE") $(cat servers) $(pgrep -P "$(paste -sd , servers)"); do
+		tr '\0' '\n' <"/proc/$p/cmdline" >>seen && tr '\0' '\n' <"/proc/$p/environ" >>seen && n=$((n + 1))
+	done 2>/dev/null
+	[ $n -ge 6 ]
+	run ! grep -F "$TOKEN" seen out serve.err
+	ask kill_command '{"command_session_id":"namespace_execution_1"}' >out
+	wait $!
+	run ! grep -F "$TOKEN" answer
+}
+
 @test "a client that goes while it waits leaves the command running, and no gate" {
 	start
 	s=$(session)

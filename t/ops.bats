@@ -65,6 +65,12 @@ finds() {
 	finds "runtime: has files that are no operations"
 }
 
+@test "what is ended when its client goes only reads, lists or waits" {
+	need jq
+	is "$(jq -r 'select(.cancel) | .name' "$ops"/*/*.json | sort | tr '\n' ' ')" \
+	    "diff_workspace_session file_blame file_list file_read history inspect_sandbox layerstack list_commands list_files list_sandboxes list_workspace_sessions read_command_lines snapshot wait_command "
+}
+
 @test "the operations of the reference keep their place" {
 	need jq
 	is "$(cd "$ops/runtime" && jq -s -r 'sort_by(.order)[] | select(.order < 1000) | .name' ./*.json | tr '\n' ' ')" \
