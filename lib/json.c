@@ -226,8 +226,10 @@ value(struct scan *s)
 		good = word(s, "false");
 	} else if (*s->at == 'n') {
 		good = word(s, "null");
-	} else {
+	} else if (*s->at == '-' || (*s->at >= '0' && *s->at <= '9')) {
 		good = number(s);
+	} else {
+		good = no(s, "value expected");
 	}
 	blank(s);
 	return good;

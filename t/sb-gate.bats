@@ -138,7 +138,7 @@ rows() {
 	echo secret >key; chmod 600 key
 	tab=$'\t'
 	rows sb-gate -k key -b eos-1 "$ops" <<-ROWS
-	x${tab}$(error bad_json "bad json: digit expected at byte 0")
+	x${tab}$(error bad_json "bad json: value expected at byte 0")
 	{}${tab}$(error unauthorized "daemon request authentication failed")
 	{"_sandbox_daemon_auth_token":"secreT"}${tab}$(error unauthorized "daemon request authentication failed")
 	{"_sandbox_gateway_auth_token":"secret"}${tab}$(error unauthorized "daemon request authentication failed")
