@@ -53,6 +53,20 @@ load svc
 	same before after
 }
 
+@test "a clock that is set while it comes up or ends is nothing to it" {
+	svc_start
+	program date <<-EOT
+	#!/bin/sh
+	echo x >>$T/days
+	exec /bin/date -d "\$(wc -l <$T/days) days" "\$@"
+	EOT
+	run -0 up
+	answers "$second" eos-1
+	run -0 sb-down eos-1
+	run -0 sb-down
+	all_down
+}
+
 @test "a second tree over the same state is refused, while the first is there" {
 	need overlay userns
 	svc_start
