@@ -76,7 +76,8 @@ read_secret(int dirfd, const char *path, struct buf *text, struct buf *why)
 	bool good = false;
 
 	if (fd == -1 || fstat(fd, &st) == -1)
-		bad(why, path, strerror(errno));
+		bad(why, path,
+		    errno == ELOOP ? "is a symbolic link" : strerror(errno));
 	else if (!S_ISREG(st.st_mode))
 		bad(why, path, "not a regular file");
 	else if (st.st_uid != geteuid() && st.st_uid != 0)

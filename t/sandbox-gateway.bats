@@ -56,6 +56,11 @@ teardown() {
 	wait $gw
 	no_rest
 	run ! answers "$port"
+	is "$(cat gw.err)" ""
+	gw --gateway-endpoint="0.0.0.0:$(free_port)"
+	has "$(cat gw.err)" "other machines reach it"
+	kill $gw
+	wait $gw
 }
 
 @test "a path that exists is refused and left alone, and so is a port in use" {
@@ -168,6 +173,47 @@ b"
 	is "$(cat answer)" "{}"
 	wait $gw
 	no_rest
+}
+
+@test "a pid file that is another's, or none, is left as it is" {
+	gw_start
+	gw --gateway-socket "unix://$sock"
+	run -1 --separate-stderr sandbox-gateway serve --gateway-socket "unix://$T/second" --pid-file "$pid" 3>&-
+	is "$stderr" "sandbox-gateway: $pid is that of a gateway that runs, $gw"
+	is "$(cat "$pid")" $gw
+	[ ! -e second ]
+	answers "$sock"
+	kill $gw
+	wait $gw
+	# One that has ended, or a stranger's.
+	for n in $gw $$ 1 x; do
+		echo $n >stale
+		mv stale "$pid"
+		env --default-signal=INT sandbox-gateway serve --pid-file "$pid" --gateway-socket "unix://$sock" 2>gw.err 3>&- &
+		gw=$!
+		mine() { [ "$(cat "$pid")" = $gw ]; }
+		eventually mine
+		is "$(stat -c %a "$pid")" 644
+		kill $gw
+		wait $gw
+		no_rest
+	done
+	mkdir dir
+	run -1 --separate-stderr sandbox-gateway serve --gateway-socket "unix://$sock" --pid-file "$T/dir" 3>&-
+	has "$stderr" "unable to write $T/dir"
+	is "$(ls -A dir tmp)" $'dir:\n\ntmp:'
+	is "$(find . -name 'dir.*')" ""
+	# Through a link nothing is written.
+	echo mine >file
+	ln -s file link
+	gw=
+	pid=$T/link
+	env --default-signal=INT sandbox-gateway serve --pid-file "$pid" --gateway-socket "unix://$sock" 2>gw.err 3>&- &
+	gw=$!
+	eventually mine
+	is "$(cat file)" mine
+	kill $gw
+	wait $gw
 }
 
 @test "killed: its server ends as well, and start- puts another in its place" {

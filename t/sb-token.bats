@@ -60,6 +60,7 @@ management"
 	sb-token ls >out 2>err
 	is "$(cat out)" "good	management runtime observability"
 	for name in open groups short blank link; do grep -q "token $name: " err; done
+	grep -q "token link: is a symbolic link" err
 }
 
 @test "a full device is 111" {
