@@ -16,6 +16,9 @@ absolute() {
 	case $2 in /*) ;; *) die 100 "$1 is not an absolute path: $2" ;; esac
 }
 
+# Milliseconds of a clock that nobody sets.
+now() { read -r t _ </proc/uptime && echo "${t%.*}${t#*.}0"; }
+
 # places: sets SB_STATE and SB_RUN, as lib/place.h.
 places() {
 	SB_STATE=${SB_STATE:-${XDG_STATE_HOME:+$XDG_STATE_HOME/sb}}
