@@ -271,12 +271,21 @@ is_machine(void)
 	return strcmp(text, "pid:[4026531836]") == 0;
 }
 
-/* Of the whole hierarchy: these files are in all but it, or in it alone. */
+/*
+ * A group of the second kind that is neither the whole hierarchy, nor has
+ * processes of other pid namespaces in it, which are shown as 0.
+ */
 static bool
-is_root(int dirfd, unsigned version)
+is_exclusive(int dirfd)
 {
-	return version == 2 ? faccessat(dirfd, "cgroup.events", F_OK, 0) == -1
-			    : faccessat(dirfd, "release_agent", F_OK, 0) == 0;
+	struct buf b = BUF_INIT;
+	bool good = faccessat(dirfd, "cgroup.events", F_OK, 0) == 0 &&
+	    io_read_file_at(dirfd, "cgroup.procs", &b, FILE_BYTES) == 0 &&
+	    strncmp(buf_str(&b), "0\n", 2) != 0 &&
+	    !strstr(buf_str(&b), "\n0\n");
+
+	buf_release(&b);
+	return good;
 }
 
 /* What serves may have a group of its own below that of the box. */
@@ -295,15 +304,15 @@ leave_daemon(struct buf *own)
 /*
  * A box that is the machine, or the part of it in which it was started, has
  * that cgroup. One with processes of its own has the cgroup that it is in to
- * itself when sb-cgroup-run(1) made it, or when it can see nothing above it,
- * and something is there.
+ * itself when sb-cgroup-run(1) made it, or when it sees nothing above it and
+ * nobody else in it.
  */
 static bool
 is_ours(const struct cgroupfs *h, int dirfd, bool machine)
 {
 	return machine || strncmp(path_base(h->own.data), "sb-", 3) == 0 ||
-	    (strcmp(h->own.data, ".") == 0 &&
-		!is_root(dirfd, h->unified ? 2 : 1));
+	    (h->unified && strcmp(h->own.data, ".") == 0 &&
+		is_exclusive(dirfd));
 }
 
 static void

@@ -126,6 +126,10 @@ start() {
 	manage stop_sandbox >out
 	is "$(ask snapshot {} system 3>&- | jq -r '.sandboxes[].sandbox_id')" "$(boxes | grep -vx "$id")"
 	is "$(ask snapshot {} system 3>&- | jq -r '.sandboxes[].availability' | sort -u)" available
+	# What each uses itself, not what the machine does.
+	sampled() { ask snapshot {} system 3>&- >all && [ "$(jq '[.sandboxes[].resources.latest.metrics.pids_cur | numbers] | length' all)" = 2 ]; }
+	eventually sampled
+	is "$(jq -c '[.sandboxes[].resources.latest.metrics.pids_cur | . > 5 and . < 100] | unique' all)" '[true]'
 }
 
 @test "stopped it takes no requests; started it does" {
