@@ -59,6 +59,7 @@ load box
 	sb-local new -v "$T/ws" 2>err >out 3>&-
 	grep -q "^sb-local: info: .*building shared workspace base" err
 	grep -q "^sb-local: info: .*creating runtime sandbox for $T/ws" err
+	grep -qE '^sb-base-import: info: [0-9]+ entries, [0-9]+ bytes: (copied|nothing to copy)$' err
 	is "$(grep -v ': info: ' err || :)" ""
 }
 
