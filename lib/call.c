@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 
 #include "clock.h"
+#include "dial.h"
 #include "io.h"
 #include "json.h"
-#include "line.h"
 #include "out.h"
 #include "request.h"
 
@@ -22,6 +22,17 @@ failed(struct failure *f, const char *why)
 {
 	return failure_set(
 	    f, KIND_CONNECTION, "gateway connection failed: %s", why);
+}
+
+enum {
+	AGAIN_MS = 20 /* until a gateway without room is asked again */
+};
+
+static bool
+is_progress(const struct line *l)
+{
+	return strncmp(
+		   buf_str(&l->buf), LINE_PROGRESS, strlen(LINE_PROGRESS)) == 0;
 }
 
 /* "cli_log(" and a JSON string and ")" */
@@ -54,8 +65,7 @@ ended(const struct line *l, size_t n, bool progress, struct failure *f)
 		why = progress
 		    ? "gateway closed before returning a final response"
 		    : "gateway returned an empty response";
-	else if (strncmp(buf_str(&l->buf), LINE_PROGRESS,
-		     strlen(LINE_PROGRESS)) == 0)
+	else if (is_progress(l))
 		why = "gateway cli_log line was not terminated";
 	return failure_set(f, KIND_PROTOCOL, "%s", why);
 }
@@ -82,77 +92,208 @@ take_final(const char *line, size_t n, struct buf *reply, struct failure *f)
 	return true;
 }
 
-/* *any: is anything there that the gateway said? */
-static bool
-receive(const struct call *c, int fd, struct buf *reply, bool *any,
-    struct failure *f)
+/* ---- steps ---- */
+
+static enum call_state
+end_with(struct call *c, bool good)
 {
-	struct line l = { .fd = fd };
-	bool progress = false, good;
-	size_t n = 0;
+	c->state = good ? CALL_GOOD : CALL_BAD;
+	return c->state;
+}
 
+/* For the answer, from now on. */
+static void
+wait_on(struct call *c)
+{
+	c->state = CALL_WAITS;
+	c->due = c->answer_ms > 0 && c->answer_ms < INT32_MAX
+	    ? clock_ms() + (int64_t)c->answer_ms
+	    : LINE_NEVER;
+}
+
+static bool
+is_ready(const struct call *c)
+{
+	struct pollfd p = { .fd = c->in.fd, .events = call_events(c) };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* False: not yet, or it was the end. */
+static bool
+connected(struct call *c, struct failure *f)
+{
 	for (;;) {
-		int64_t deadline = c->answer_ms > 0 && c->answer_ms < INT32_MAX
-		    ? clock_ms() + (int64_t)c->answer_ms
-		    : LINE_NEVER;
-		enum line_end end = line_read(&l, REQUEST_MAX, deadline, &n);
+		bool late = line_left(c->due) == 0;
+		int err;
 
-		*any = *any || end != LINE_ERROR;
-		if (end == LINE_WHOLE &&
-		    strncmp(buf_str(&l.buf), LINE_PROGRESS,
-			strlen(LINE_PROGRESS)) == 0) {
-			pass_on(c, l.buf.data, n);
-			progress = true;
-			continue;
+		if (c->in.fd == -1)
+			c->in.fd = endpoint_start(c->to, c->nth);
+		if (c->in.fd == -1 && errno == EAGAIN && !late)
+			return false;
+		if (c->in.fd == -1) {
+			err = errno == EAGAIN ? ETIMEDOUT : errno;
+			/* There may have been some before. */
+			if (err == EADDRNOTAVAIL && c->nth > 0)
+				err = c->err;
+			end_with(c, failed(f, strerror(err)));
+			return false;
 		}
-		switch (end) {
-		case LINE_WHOLE:
-			good = take_final(l.buf.data, n, reply, f);
-			break;
-		case LINE_EOF:
-			*any = l.buf.len > 0 || progress;
-			good = ended(&l, l.buf.len, progress, f);
-			break;
-		case LINE_LARGE:
-			good = failure_set(f, KIND_PROTOCOL,
-			    "gateway response exceeded %d bytes", REQUEST_MAX);
-			break;
-		case LINE_LATE:
-			good = late(c, f);
-			break;
-		case LINE_ERROR:
-		default:
-			good = failed(f, strerror(errno));
-			break;
+		if (!is_ready(c)) {
+			if (!late)
+				return false;
+			err = ETIMEDOUT;
+		} else {
+			err = dial_error(c->in.fd);
 		}
-		buf_release(&l.buf);
-		return good;
+		if (err == 0)
+			return true;
+		c->err = err;
+		c->nth++;
+		io_drop(&c->in.fd);
 	}
 }
 
-bool
-call_run(const struct call *c, struct buf *reply, struct failure *f)
+/* False: not all yet. */
+static bool
+sent(struct call *c)
 {
-	const char *unsent = NULL;
-	bool good, any = false;
-	int fd;
+	while (c->sent < c->n) {
+		ssize_t w = send(c->in.fd, c->line + c->sent, c->n - c->sent,
+		    MSG_DONTWAIT | MSG_NOSIGNAL);
 
+		if (w == -1 && errno == EINTR)
+			continue;
+		if (w == -1 && errno == EAGAIN && line_left(c->due) > 0)
+			return false;
+		if (w == -1) {
+			c->err = errno == EAGAIN ? ETIMEDOUT : errno;
+			return true;
+		}
+		c->sent += (size_t)w;
+		c->due = clock_ms() + c->connect_ms;
+	}
+	shutdown(c->in.fd, SHUT_WR);
+	return true;
+}
+
+static enum call_state
+receive(struct call *c, struct buf *reply, struct failure *f)
+{
+	for (;;) {
+		size_t n = 0;
+
+		switch (line_read(&c->in, REQUEST_MAX, 0, &n)) {
+		case LINE_WHOLE:
+			if (!is_progress(&c->in))
+				return end_with(
+				    c, take_final(c->in.buf.data, n, reply, f));
+			pass_on(c, c->in.buf.data, n);
+			c->progress = true;
+			wait_on(c);
+			continue;
+		case LINE_EOF:
+			/* Who refuses a request may have answered before it
+			 * was read. */
+			if (c->sent < c->n && c->in.buf.len == 0 &&
+			    !c->progress)
+				return end_with(c, failed(f, strerror(c->err)));
+			return end_with(
+			    c, ended(&c->in, c->in.buf.len, c->progress, f));
+		case LINE_LARGE:
+			return end_with(c,
+			    failure_set(f, KIND_PROTOCOL,
+				"gateway response exceeded %d bytes",
+				REQUEST_MAX));
+		case LINE_LATE:
+			if (line_left(c->due) > 0)
+				return c->state;
+			return end_with(c, late(c, f));
+		case LINE_ERROR:
+		default:
+			if (c->sent < c->n && !c->progress)
+				errno = c->err;
+			return end_with(c, failed(f, strerror(errno)));
+		}
+	}
+}
+
+void
+call_start(struct call *c)
+{
+	c->state = CALL_DIALS;
+	c->in = (struct line){ .fd = -1 };
+	c->sent = c->nth = 0;
+	c->progress = false;
+	c->due = clock_ms() + c->connect_ms;
+}
+
+enum call_state
+call_step(struct call *c, struct buf *reply, struct failure *f)
+{
 	if (c->n > REQUEST_MAX)
-		return failure_set(f, KIND_PROTOCOL,
-		    "gateway request exceeded %d bytes", REQUEST_MAX);
-	fd = endpoint_dial(c->to, c->connect_ms);
-	if (fd == -1)
-		return failed(f, strerror(errno));
-	if (line_write(fd, c->line, c->n, c->connect_ms) == -1)
-		unsent = strerror(errno);
-	else
-		shutdown(fd, SHUT_WR);
-	/* Who refuses a request may have answered before it was read. */
-	good = receive(c, fd, reply, &any, f);
-	if (unsent && !any)
-		good = failed(f, unsent);
-	io_drop(&fd);
-	return good;
+		return end_with(c,
+		    failure_set(f, KIND_PROTOCOL,
+			"gateway request exceeded %d bytes", REQUEST_MAX));
+	if (c->state == CALL_DIALS && connected(c, f)) {
+		c->state = CALL_SENDS;
+		c->due = clock_ms() + c->connect_ms;
+	}
+	if (c->state == CALL_SENDS && sent(c))
+		wait_on(c);
+	return c->state == CALL_WAITS ? receive(c, reply, f) : c->state;
+}
+
+int
+call_fd(const struct call *c)
+{
+	return c->in.fd;
+}
+
+short
+call_events(const struct call *c)
+{
+	return c->state == CALL_WAITS ? POLLIN : POLLOUT;
+}
+
+int64_t
+call_due(const struct call *c)
+{
+	int64_t again = clock_ms() + AGAIN_MS;
+
+	return c->in.fd == -1 && again < c->due ? again : c->due;
+}
+
+void
+call_end(struct call *c)
+{
+	buf_release(&c->in.buf);
+	io_drop(&c->in.fd);
+}
+
+bool
+call_run(struct call *c, struct buf *reply, struct failure *f)
+{
+	enum call_state state;
+
+	call_start(c);
+	for (;;) {
+		struct pollfd p;
+
+		state = call_step(c, reply, f);
+		if (state == CALL_GOOD || state == CALL_BAD)
+			break;
+		p = (struct pollfd){ .fd = call_fd(c),
+			.events = call_events(c) };
+		if (poll(&p, 1, line_left(call_due(c))) == -1 &&
+		    errno != EINTR) {
+			failed(f, strerror(errno));
+			state = CALL_BAD;
+			break;
+		}
+	}
+	call_end(c);
+	return state == CALL_GOOD;
 }
 
 bool

@@ -10,6 +10,7 @@
 #include "buf.h"
 #include "endpoint.h"
 #include "failure.h"
+#include "line.h"
 
 #define KIND_CONFIG     "config_error"
 #define KIND_CONNECTION "connection_error"
@@ -17,6 +18,14 @@
 
 enum {
 	CALL_CONNECT_MS = 10000
+};
+
+enum call_state {
+	CALL_DIALS, /* a connection is being made */
+	CALL_SENDS,
+	CALL_WAITS, /* for the answer */
+	CALL_GOOD, /* it is there */
+	CALL_BAD
 };
 
 struct call {
@@ -29,13 +38,34 @@ struct call {
 	/* A line of progress, decoded. May be NULL. */
 	void (*said)(void *arg, const char *text);
 	void *arg;
+
+	/* private, but for state, which is to be read */
+	enum call_state state;
+	struct line in; /* its fd is the connection; -1: none */
+	size_t sent, nth;
+	int64_t due;
+	int err; /* why an address was not reached, or not all was sent */
+	bool progress;
 };
 
 /*
  * Appends the answer, one JSON value, as it came, without its newline. False:
  * f is set, in the words of the interface. SIGPIPE may be at its default.
  */
-bool call_run(const struct call *c, struct buf *reply, struct failure *f);
+bool call_run(struct call *c, struct buf *reply, struct failure *f);
+
+/*
+ * The same in steps, for a loop, between call_start and call_end, which may
+ * also come early. A step does what can be done without waiting and returns
+ * the state; the next is due when call_fd is ready for call_events, or is none
+ * (-1), and call_due (of line.h) at the latest. A name is looked up in a step.
+ */
+void call_start(struct call *c);
+enum call_state call_step(struct call *c, struct buf *reply, struct failure *f);
+int call_fd(const struct call *c);
+short call_events(const struct call *c);
+int64_t call_due(const struct call *c);
+void call_end(struct call *c);
 
 /* Has the answer a member "error"? */
 bool call_is_error(const struct buf *reply);

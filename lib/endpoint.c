@@ -172,7 +172,7 @@ endpoint_release(struct endpoint *e)
 }
 
 static int
-dial_path(const char *path, int ms)
+start_path(const char *path)
 {
 	const char *base = strrchr(path, '/');
 	char *dir = xstrndup(path, (size_t)(base - path) + 1);
@@ -183,19 +183,22 @@ dial_path(const char *path, int ms)
 	errno = err;
 	if (dirfd == -1)
 		return -1;
-	fd = dial_unix(dirfd, base + 1, ms);
+	fd = dial_unix_start(dirfd, base + 1);
 	io_drop(&dirfd);
 	return fd;
 }
 
 int
-endpoint_dial(const struct endpoint *e, int ms)
+endpoint_start(const struct endpoint *e, size_t nth)
 {
 	switch (e->kind) {
 	case ENDPOINT_TCP:
-		return dial_tcp(e->host, e->port, ms);
+		return dial_tcp_start(e->host, e->port, nth);
 	case ENDPOINT_UNIX:
-		return dial_path(e->path, ms);
+		if (nth == 0)
+			return start_path(e->path);
+		errno = EADDRNOTAVAIL;
+		return -1;
 	case ENDPOINT_PIPE:
 		break;
 	}

@@ -7,6 +7,7 @@
 #define SB_ENDPOINT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum endpoint_kind {
@@ -31,7 +32,10 @@ struct endpoint {
 bool endpoint_parse(const char *s, struct endpoint *e, const char **why);
 void endpoint_release(struct endpoint *e);
 
-/* Connects within ms. -1 with errno; EOPNOTSUPP: of another system. */
-int endpoint_dial(const struct endpoint *e, int ms);
+/*
+ * Begins to connect, to the nth address, as dial_unix_start and dial_tcp_start.
+ * -1 with errno; EOPNOTSUPP: of another system.
+ */
+int endpoint_start(const struct endpoint *e, size_t nth);
 
 #endif
