@@ -25,8 +25,8 @@
 
 #include "buf.h"
 #include "call.h"
+#include "client.h"
 #include "clock.h"
-#include "endpoint.h"
 #include "err.h"
 #include "failure.h"
 #include "filter.h"
@@ -40,17 +40,11 @@
 #include "out.h"
 #include "path.h"
 #include "place.h"
-#include "request.h"
-#include "token.h"
-
-#define DEFAULT_ENDPOINT "127.0.0.1:7878"
-#define TOKEN_FIELD      "_sandbox_gateway_auth_token"
 
 enum {
 	EXIT_FAULT = 1,
 	EXIT_LOCAL = 2, /* usage, configuration: nothing was sent */
-	REQUEST_ID_BYTES = 128,
-	GATE_MS = 35000 /* what a gateway takes besides the operation */
+	REQUEST_ID_BYTES = 128
 };
 
 /* ---- who we are ---- */
@@ -322,12 +316,6 @@ milliseconds(enum global g, uint64_t min, uint64_t otherwise)
 	return ms;
 }
 
-static bool
-is_blank(const char *s)
-{
-	return s[strspn(s, " \t\n\r\f\v")] == '\0';
-}
-
 static void
 check_request_id(void)
 {
@@ -348,7 +336,7 @@ check_sandbox_id(void)
 {
 	if (!line.value[G_SANDBOX])
 		refuse(KIND_INVALID, "runtime operations require --sandbox-id");
-	if (is_blank(line.value[G_SANDBOX]))
+	if (client_is_blank(line.value[G_SANDBOX]))
 		refuse(KIND_INVALID, "runtime sandbox id must be non-empty");
 	if (!utf8_is_valid(
 		line.value[G_SANDBOX], strlen(line.value[G_SANDBOX])))
@@ -644,127 +632,33 @@ complete(char *const *word, int n)
 	print(&b);
 }
 
-/* ---- configuration ---- */
-
-static void
-find_gateway(struct endpoint *e)
-{
-	const char *text = line.value[G_ENDPOINT], *why = NULL;
-
-	if (!text)
-		text = getenv("SANDBOX_GATEWAY_SOCKET");
-	if (!text)
-		text = DEFAULT_ENDPOINT;
-	if (*text == '\0')
-		refuse(KIND_CONFIG, "gateway socket path must be non-empty");
-	if (!endpoint_parse(text, e, &why))
-		refuse(KIND_CONFIG, "invalid gateway endpoint: %s", why);
-}
-
-static void
-check_token(const char *token)
-{
-	if (is_blank(token))
-		refuse(KIND_CONFIG, "gateway auth token must be non-empty");
-	if (!utf8_is_valid(token, strlen(token)))
-		refuse(KIND_CONFIG, "gateway auth token must be valid UTF-8");
-}
-
-/* The option, the environment, the file; NULL: none of them. */
-static const char *
-find_token(void)
-{
-	const char *token = line.value[G_TOKEN];
-	const char *env = getenv("SANDBOX_GATEWAY_AUTH_TOKEN");
-	char *file = place_token();
-	bool there = file && faccessat(AT_FDCWD, file, F_OK, 0) == 0;
-	struct buf text = BUF_INIT, why = BUF_INIT;
-
-	/* An empty one is filled from the file, where there is one. */
-	if (env && (*env || !there))
-		check_token(env);
-	if (token)
-		check_token(token);
-	else if (env && *env)
-		token = env;
-	if (token || !there)
-		return token;
-	if (!token_read(AT_FDCWD, file, &text, &why))
-		refuse(KIND_CONFIG, "token file %.*s",
-		    (int)strcspn(buf_str(&why), "\n"), buf_str(&why));
-	if (!utf8_is_valid(buf_str(&text), text.len))
-		refuse(KIND_CONFIG, "token file %s is not UTF-8", file);
-	return buf_steal(&text);
-}
-
 /* ---- the request ---- */
 
-/* The words of a request's scope; the sandbox from where the role has it. */
+/*
+ * The sandbox of the request, a JSON string, from where the role has it; empty:
+ * the system.
+ */
 static void
-print_scope(const struct op *op, const struct opcli *cli, struct buf *out)
+print_sandbox(const struct op *op, const struct opcli *cli, struct buf *json)
 {
 	const struct op_arg *a = op_arg(op, "sandbox_id");
-	struct buf id = BUF_INIT, json = BUF_INIT;
+	struct buf id = BUF_INIT;
 
 	if (role->set == OP_RUNTIME) {
-		buf_adds(&id, line.value[G_SANDBOX]);
-		out_string(&json, buf_str(&id), id.len);
+		const char *given = line.value[G_SANDBOX];
+
+		out_string(json, given, strlen(given));
 	} else if (a && a->selector && cli->value[a - op->arg].len > 0) {
-		buf_adds(&json, buf_str(&cli->value[a - op->arg]));
-		json_string((struct span){ json.data, json.len }, &id);
-		if (is_blank(buf_str(&id)))
+		buf_adds(json, buf_str(&cli->value[a - op->arg]));
+		json_string((struct span){ json->data, json->len }, &id);
+		if (client_is_blank(buf_str(&id)))
 			refuse(KIND_INVALID, "%s must be non-empty",
 			    opcli_name(a));
 	} else if (a && a->selector && op->scope == OP_SANDBOX) {
 		refuse(KIND_INVALID, "%s is required for %s", opcli_name(a),
 		    op->name);
 	}
-	out_key(out, "scope");
-	if (json.len > 0)
-		buf_addf(out, "{\"kind\":\"sandbox\",\"sandbox_id\":%s}",
-		    buf_str(&json));
-	else
-		buf_adds(out, "{\"kind\":\"system\"}");
 	buf_release(&id);
-	buf_release(&json);
-}
-
-static void
-print_request(const struct op *op, const struct opcli *cli, const char *token,
-    bool progress, struct buf *out)
-{
-	char id[37];
-
-	call_uuid(id);
-	buf_addc(out, '{');
-	out_str(out, "op", op->name);
-	out_str(out, "request_id",
-	    line.value[G_REQUEST] ? line.value[G_REQUEST] : id);
-	print_scope(op, cli, out);
-	out_key(out, "args");
-	opcli_print(op, cli, out);
-	if (token)
-		out_str(out, TOKEN_FIELD, token);
-	out_bool(out, "_stream_logs", progress);
-	buf_adds(out, "}\n");
-}
-
-/* How long the gateway may be silent, unless somebody said. */
-static uint64_t
-patience(const struct op *op, const struct opcli *cli)
-{
-	const struct op_arg *a = op->waits ? op_arg(op, op->waits) : NULL;
-	uint64_t ms = op->deadline_ms + GATE_MS, wait = 0;
-	const char *text = NULL;
-
-	if (a && cli->value[a - op->arg].len > 0)
-		text = buf_str(&cli->value[a - op->arg]);
-	else if (a)
-		text =
-		    a->client_default ? a->client_default : a->server_default;
-	if (text && !json_uint((struct span){ text, strlen(text) }, &wait))
-		wait = 0;
-	return wait < INT32_MAX ? wait + ms : 0;
 }
 
 static void
@@ -810,23 +704,31 @@ print_reply(struct buf *reply, struct filter *filter, bool progress)
 __attribute__((noreturn)) static void
 run(void)
 {
-	struct endpoint to = ENDPOINT_INIT;
+	struct client client = CLIENT_INIT;
 	struct opcli cli = OPCLI_INIT;
 	struct buf why = BUF_INIT, request = BUF_INIT, reply = BUF_INIT;
+	struct buf sandbox = BUF_INIT;
 	struct failure f = FAILURE_INIT;
 	struct filter *filter = NULL;
-	struct call call = { .to = &to, .said = show_progress };
-	const char *token;
+	struct call call = { .to = &client.to, .said = show_progress };
+	struct client_request r = { .id = line.value[G_REQUEST] };
 	struct op op;
 	bool progress;
 
-	find_gateway(&to);
-	token = find_token();
+	if (!client_find(
+		line.value[G_ENDPOINT], line.value[G_TOKEN], &client, &why))
+		refuse(KIND_CONFIG, "%s", buf_str(&why));
 	read_op(line.op, &op);
 	if (!opcli_parse(&op, line.word, line.n, &cli, &why))
 		refuse(KIND_INVALID, "%s", buf_str(&why));
 	progress = line.value[G_PROGRESS] || cli.progress;
-	print_request(&op, &cli, token, progress, &request);
+	print_sandbox(&op, &cli, &sandbox);
+	r.op = &op;
+	r.given = &cli;
+	r.sandbox = sandbox.len > 0 ? sandbox.data : NULL;
+	r.token = client.token;
+	r.progress = progress;
+	client_print(&r, &request);
 	if (line.value[G_JQ]) {
 		filter = filter_new(line.value[G_JQ], &why);
 		if (!filter)
@@ -835,7 +737,7 @@ run(void)
 	call.line = request.data;
 	call.n = request.len;
 	call.connect_ms = (int)milliseconds(G_CONNECT, 1, CALL_CONNECT_MS);
-	call.answer_ms = milliseconds(G_ANSWER, 0, patience(&op, &cli));
+	call.answer_ms = milliseconds(G_ANSWER, 0, client_patience(&op, &cli));
 	if (!call_run(&call, &reply, &f))
 		fail(EXIT_FAULT, &f);
 	if (call_is_error(&reply))
