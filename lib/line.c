@@ -90,6 +90,13 @@ line_read(struct line *l, size_t max, int64_t deadline, size_t *n)
 	}
 }
 
+void
+line_drop(struct line *l)
+{
+	buf_cut(&l->buf, 0);
+	l->seen = l->used = 0;
+}
+
 static bool
 is_socket(int fd)
 {

@@ -41,6 +41,9 @@ int line_left(int64_t t);
 enum line_end line_read(
     struct line *l, size_t max, int64_t deadline, size_t *n);
 
+/* Throws away what came of a line that is too large. */
+void line_drop(struct line *l);
+
 /*
  * Writes n bytes; on a socket it gives up when nothing moves for ms. -1 with
  * errno, ETIMEDOUT among them.

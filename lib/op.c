@@ -428,6 +428,15 @@ arg_member(struct reading *r, const char *name, struct span v, void *into)
 		a->server_default = xstrndup(v.p, v.n);
 		return true;
 	}
+	if (strcmp(name, "items") == 0) {
+		struct buf text = BUF_INIT;
+
+		if (*v.p != '{')
+			return bad(r, "must be an object");
+		json_compact(v, &text);
+		a->items = buf_steal(&text);
+		return true;
+	}
 	return bad(r, "unknown");
 }
 
@@ -467,6 +476,8 @@ check_arg(struct reading *r, struct op_arg *a)
 		return bad(r, "only a number has bounds");
 	if (a->values.n > 0 && !text)
 		return bad(r, "only a string has values");
+	if (a->items && a->kind != OP_ARRAY)
+		return bad(r, "only an array has items");
 	if (a->flag && a->label)
 		return bad(r, "a positional has no flag");
 	if ((a->client_default && !default_fits(a, a->client_default)) ||
@@ -559,6 +570,12 @@ op_member(struct reading *r, const char *name, struct span v, void *into)
 		return take_bool(r, v, &op->urgent);
 	if (strcmp(name, "activity") == 0)
 		return take_bool(r, v, &op->activity);
+	if (strcmp(name, "additive") == 0)
+		return take_bool(r, v, &op->additive);
+	if (strcmp(name, "idempotent") == 0)
+		return take_bool(r, v, &op->idempotent);
+	if (strcmp(name, "open_world") == 0)
+		return take_bool(r, v, &op->open_world);
 	return bad(r, "unknown");
 }
 
@@ -729,6 +746,7 @@ op_release(struct op *op)
 		free(a->error);
 		free(a->client_default);
 		free(a->server_default);
+		free(a->items);
 		strings_release(&a->aliases);
 		strings_release(&a->values);
 	}

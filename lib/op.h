@@ -67,6 +67,7 @@ struct op_arg {
 	struct op_strings values;
 	char *error; /* or NULL */
 	char *client_default, *server_default; /* JSON texts, or NULL */
+	char *items; /* of an array, a JSON text, or NULL */
 };
 
 struct op_side {
@@ -92,6 +93,7 @@ struct op {
 	uint64_t deadline_ms;
 	char *waits; /* an argument, or NULL */
 	bool cancel, urgent, activity;
+	bool additive, idempotent, open_world;
 };
 
 #define OP_INIT { .name = NULL }
