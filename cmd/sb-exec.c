@@ -21,9 +21,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "answer.h"
@@ -49,7 +51,7 @@
 #include "store.h"
 
 static const char usage[] =
-    "sb-exec [-IPR] [-3 fd] [-D dir] [-e name=value] ... [-g ms] [-i file] "
+    "sb-exec [-IKPR] [-3 fd] [-c bytes] [-D dir] [-e name=value] ... [-g ms] [-i file] "
     "[-s session] [-T term] [-t ms] [-w colsxrows] [-y ms] cmd...";
 
 enum {
@@ -66,6 +68,8 @@ static struct job_meta meta = {
 static const char *session_id; /* given, or NULL */
 static const char *input; /* a file, "-", or NULL */
 static bool raw; /* rows are not rendered */
+static bool ends; /* the job, when we are told to end while we wait */
+static int termfd = -1; /* says that we are */
 static uint64_t yield_ms = 1000, gate_ms, max_active, max_parked;
 static int ready = -1;
 static struct session session = SESSION_INIT;
@@ -273,19 +277,47 @@ start_job(void)
 	return p[0];
 }
 
+static void
+heed_term(void)
+{
+	sigset_t term;
+
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	if (sigprocmask(SIG_BLOCK, &term, NULL) == -1)
+		answer_sys("unable to block SIGTERM");
+	termfd = signalfd(-1, &term, SFD_CLOEXEC);
+	if (termfd == -1)
+		answer_sys("unable to wait for SIGTERM");
+}
+
+__attribute__((noreturn)) static void
+end_job(void)
+{
+	const char *const argv[] = { "sb-job-kill", "--", job.id, NULL };
+	pid_t pid = spawn(argv, NULL, 0);
+
+	if (pid == -1)
+		answer_sys("unable to start sb-job-kill");
+	exit(spawn_wait(pid) == EXIT_OK ? EXIT_TIMEOUT : EXIT_SYS);
+}
+
 /* One byte (1), the end (0), or nothing within ms (-1). */
 static int
 read_byte(int fd, uint64_t ms)
 {
 	const long end = clock_ms() + (ms < INT32_MAX ? (long)ms : INT32_MAX);
-	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct pollfd p[] = { { .fd = fd, .events = POLLIN },
+		{ .fd = termfd, .events = POLLIN } };
 	char byte;
 
 	for (;;) {
 		long left = end - clock_ms();
-		int rc = poll(&p, 1, left > 0 ? (int)left : 0);
+		int rc = poll(p, 2, left > 0 ? (int)left : 0);
 
-		if (rc == 1)
+		if (rc > 0 && !p[0].revents)
+			end_job();
+		if (rc > 0)
 			return io_read_some(fd, &byte, 1) == 1;
 		if (rc == 0 && left <= 0)
 			return -1;
@@ -311,6 +343,8 @@ wait_for_end(int fd)
 	if (meta.automatic && session_sync(&session) == -1 && errno != ENOENT)
 		answer_sys("unable to sync session %s", session.id);
 	/* All that we had to do is done. */
+	if (ends)
+		heed_term();
 	io_ready(&ready);
 	if (yield_ms > first)
 		read_byte(fd, yield_ms - first);
@@ -407,13 +441,18 @@ main(int argc, char **argv)
 
 	err_init();
 	answer_always();
-	while ((opt = getopt(argc, argv, "+3:D:e:g:hi:IPRs:T:t:w:y:")) != -1) {
+	while (
+	    (opt = getopt(argc, argv, "+3:c:D:e:g:hi:IKPRs:T:t:w:y:")) != -1) {
 		switch (opt) {
 		case '3':
 			if (!num_dec(optarg, 3, 1 << 20, &n) ||
 			    io_ready_fd((int)n) == -1)
 				answer_bad(opt, optarg, "an open descriptor");
 			ready = (int)n;
+			continue;
+		case 'c':
+			if (!num_dec(optarg, 1, UINT64_MAX, &how.max))
+				answer_bad(opt, optarg, "a number of bytes");
 			continue;
 		case 'D':
 			dir = optarg;
@@ -433,6 +472,9 @@ main(int argc, char **argv)
 			continue;
 		case 'i':
 			input = optarg;
+			continue;
+		case 'K':
+			ends = true;
 			continue;
 		case 'P':
 			meta.pty = false;

@@ -27,7 +27,8 @@
 #include "window.h"
 
 static const char usage[] =
-    "sb-file-read [-l limit] [-o offset] [-s session] [-t ms] path";
+    "sb-file-read [-c bytes] [-l limit] [-o offset] [-s session] [-t ms] "
+    "path";
 
 enum {
 	LIMIT_MAX = 2000
@@ -77,7 +78,7 @@ int
 main(int argc, char **argv)
 {
 	const char *session = NULL;
-	uint64_t first = 1, limit = 0, ms = 30000, max;
+	uint64_t first = 1, limit = 0, ms = 30000, max, fit = 0;
 	bool limited = false;
 	struct window w;
 	struct tree t;
@@ -87,12 +88,15 @@ main(int argc, char **argv)
 
 	err_init();
 	answer_always();
-	while ((opt = getopt(argc, argv, "+l:o:s:t:h")) != -1) {
+	while ((opt = getopt(argc, argv, "+c:l:o:s:t:h")) != -1) {
 		if (opt == 'h')
 			usage_help(usage);
 		else if (opt == 's')
 			session = optarg;
-		else if (opt == 'l' || opt == 'o') {
+		else if (opt == 'c') {
+			if (!num_dec(optarg, 1, SIZE_MAX, &fit))
+				answer_bad(opt, optarg, "a number of bytes");
+		} else if (opt == 'l' || opt == 'o') {
 			if (!num_dec(optarg, 0, UINT64_MAX,
 				opt == 'l' ? &limit : &first))
 				answer_bad(opt, optarg, "a number");
@@ -122,6 +126,8 @@ main(int argc, char **argv)
 	if (w.invalid)
 		answer_error(EXIT_USAGE, KIND_INVALID, NULL,
 		    "file is not valid UTF-8: %s", path);
+	if (fit > 0)
+		window_fit(&w, (size_t)fit);
 	if (w.overflow)
 		answer_error(EXIT_USAGE, KIND_INVALID, NULL,
 		    "selected read output exceeds the maximum of %" PRIu64

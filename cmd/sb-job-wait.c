@@ -19,7 +19,7 @@
 #include "lock.h"
 #include "num.h"
 
-static const char usage[] = "sb-job-wait [-R] [-t ms] job";
+static const char usage[] = "sb-job-wait [-R] [-c bytes] [-t ms] job";
 
 int
 main(int argc, char **argv)
@@ -34,8 +34,11 @@ main(int argc, char **argv)
 
 	err_init();
 	answer_always();
-	while ((opt = getopt(argc, argv, "+Rt:h")) != -1) {
-		if (opt == 't') {
+	while ((opt = getopt(argc, argv, "+c:Rt:h")) != -1) {
+		if (opt == 'c') {
+			if (!num_dec(optarg, 1, UINT64_MAX, &r.max))
+				answer_bad(opt, optarg, "a number of bytes");
+		} else if (opt == 't') {
 			if (!num_dec(optarg, 0, UINT64_MAX, &ms))
 				answer_bad(opt, optarg, "milliseconds");
 			limited = true;

@@ -29,7 +29,7 @@
 #include "pty.h"
 
 static const char usage[] =
-    "sb-pty-feed [-EkR] [-3 fd] [-w colsxrows] [-y ms] job";
+    "sb-pty-feed [-EkR] [-3 fd] [-c bytes] [-w colsxrows] [-y ms] job";
 
 enum {
 	CANCEL_MS = 1000,
@@ -175,12 +175,15 @@ main(int argc, char **argv)
 
 	err_init();
 	answer_always();
-	while ((opt = getopt(argc, argv, "+3:EkRw:y:h")) != -1) {
+	while ((opt = getopt(argc, argv, "+3:c:EkRw:y:h")) != -1) {
 		if (opt == '3') {
 			if (!num_dec(optarg, 3, 1 << 20, &n) ||
 			    io_ready_fd((int)n) == -1)
 				answer_bad(opt, optarg, "an open descriptor");
 			ready = (int)n;
+		} else if (opt == 'c') {
+			if (!num_dec(optarg, 1, UINT64_MAX, &r.max))
+				answer_bad(opt, optarg, "a number of bytes");
 		} else if (opt == 'E')
 			end = true;
 		else if (opt == 'k')

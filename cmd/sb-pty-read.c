@@ -23,7 +23,8 @@
 #include "path.h"
 #include "spool.h"
 
-static const char usage[] = "sb-pty-read [-eRr] [-n rows] [-o offset] job";
+static const char usage[] =
+    "sb-pty-read [-eRr] [-c bytes] [-n rows] [-o offset] job";
 
 enum {
 	ROWS_DEFAULT = 200,
@@ -99,8 +100,11 @@ main(int argc, char **argv)
 
 	err_init();
 	answer_always();
-	while ((opt = getopt(argc, argv, "+eRrn:o:h")) != -1) {
-		if (opt == 'e')
+	while ((opt = getopt(argc, argv, "+c:eRrn:o:h")) != -1) {
+		if (opt == 'c') {
+			if (!num_dec(optarg, 1, UINT64_MAX, &r.max))
+				answer_bad(opt, optarg, "a number of bytes");
+		} else if (opt == 'e')
 			r.err = true;
 		else if (opt == 'R')
 			r.raw = true;
@@ -118,7 +122,7 @@ main(int argc, char **argv)
 		else
 			usage_die(usage);
 	}
-	if (optind + 1 != argc || (bytes && (r.raw || limited)))
+	if (optind + 1 != argc || (bytes && (r.raw || limited || r.max)))
 		usage_die(usage);
 	/* Bytes are no object, and can begin like one. */
 	if (bytes)

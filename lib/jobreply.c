@@ -240,14 +240,14 @@ look(struct job *j, enum job_state *state, struct job_end *e, bool *done)
 }
 
 static int
-collect_err(const struct job *j, unsigned how, uint64_t first, uint64_t limit,
-    uint64_t max, struct page *p)
+collect_err(const struct job *j, const struct reply *r, unsigned how,
+    uint64_t first, uint64_t limit, uint64_t max, struct page *p)
 {
 	int fd = path_open(j->dirfd, "err", O_RDONLY | O_DIRECTORY, 0), rc;
 
 	if (fd == -1)
 		return errno == ENOENT ? 0 : -1;
-	rc = page_collect(p, fd, how, first, limit, max);
+	rc = page_collect(p, fd, how, first, limit, max, r->max);
 	io_drop(&fd);
 	return rc;
 }
@@ -261,11 +261,13 @@ collect(const struct job *j, struct reply *r, unsigned how, uint64_t max,
 
 	if (!r->cursor)
 		return r->err
-		    ? collect_err(j, how, r->first, r->limit, max, out)
-		    : page_collect(out, j->dirfd, how, r->first, r->limit, max);
+		    ? collect_err(j, r, how, r->first, r->limit, max, out)
+		    : page_collect(
+			  out, j->dirfd, how, r->first, r->limit, max, r->max);
 	read_cursor(j, at);
-	if (page_collect(out, j->dirfd, how, at[raw], UINT64_MAX, max) == -1 ||
-	    collect_err(j, how, at[raw + 1], UINT64_MAX, max, err) == -1)
+	if (page_collect(
+		out, j->dirfd, how, at[raw], UINT64_MAX, max, r->max) == -1 ||
+	    collect_err(j, r, how, at[raw + 1], UINT64_MAX, max, err) == -1)
 		return -1;
 	at[raw] = shown(out);
 	at[raw + 1] = shown(err);

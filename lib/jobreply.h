@@ -17,6 +17,7 @@ struct reply {
 	bool err; /* rows of standard error as the output */
 	bool raw; /* not rendered; there is another cursor for these */
 	bool id; /* always say the job's id */
+	uint64_t max; /* bytes of each text as a JSON string; 0: any number */
 	uint64_t at[4]; /* private */
 };
 
@@ -25,7 +26,7 @@ struct reply {
  * one for what is not on disk yet; one that cannot be settled, since nothing
  * can be written, is answered from what is known. state (if not NULL) is the
  * job's. The text of each stream has as many bytes as of its output are kept,
- * at most; what there is no room for comes with the next one. -1 with errno.
+ * and as max says, at most; what there is no room for comes with the next one. -1 with errno.
  */
 int job_reply(
     struct job *j, struct reply *r, struct buf *b, enum job_state *state);

@@ -81,6 +81,35 @@ string(struct buf *b, const char *s, size_t n, bool ascii)
 	buf_addc(b, '"');
 }
 
+/* Bytes that string writes for a character of len bytes. */
+static size_t
+cost(uint32_t c, size_t len)
+{
+	if (c == '"' || c == '\\' || (c >= 8 && c <= 13 && c != 11))
+		return 2;
+	return c < 0x20 || c == 0x7f ? 6 : len;
+}
+
+size_t
+out_fit(const char *s, size_t n, size_t *room)
+{
+	const unsigned char *p = (const unsigned char *)s;
+	size_t fit = 0;
+
+	while (fit < n) {
+		uint32_t c = 0xfffd;
+		size_t len = decode(p + fit, n - fit, &c);
+
+		if (len == 0)
+			len = 1;
+		if (cost(c, len) > *room)
+			break;
+		*room -= cost(c, len);
+		fit += len;
+	}
+	return fit;
+}
+
 void
 out_string(struct buf *b, const char *s, size_t n)
 {

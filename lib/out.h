@@ -19,6 +19,12 @@ bool utf8_is_valid(const void *p, size_t n);
 /* A quoted string of n bytes, which must be UTF-8. */
 void out_string(struct buf *b, const char *s, size_t n);
 
+/*
+ * How many of n bytes, whole characters, out_string can take when it may write
+ * *room bytes between the quotes; these are taken from *room.
+ */
+size_t out_fit(const char *s, size_t n, size_t *room);
+
 /* ASCII only: everything above 0x7e as \uXXXX, as manifests are hashed. */
 void out_string_ascii(struct buf *b, const char *s, size_t n);
 

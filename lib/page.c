@@ -49,15 +49,21 @@ add_mended(struct buf *b, const char *text, size_t n)
 		utf8_add(b, UTF8_BAD);
 }
 
+enum {
+	MARK_BYTES = 64 /* of what is said of a row that was cut */
+};
+
 /* The only row, cut between two characters. */
 static void
 cut_row(struct page *p)
 {
-	size_t n = p->max;
 	const size_t all = p->text.len;
+	size_t n = p->max < all ? p->max : all;
+	size_t room = p->room > MARK_BYTES ? p->room - MARK_BYTES : 0;
 
 	while (n > 0 && ((unsigned char)p->text.data[n] & 0xc0) == 0x80)
 		n--;
+	n = out_fit(p->text.data, n, &room);
 	buf_cut(&p->text, n);
 	buf_addf(&p->text, "[... %zu bytes cut ...]", all - n);
 	p->cut = true;
@@ -68,6 +74,8 @@ static bool
 add_text(struct page *p, const char *text, size_t n)
 {
 	const size_t before = p->text.len;
+	size_t room = p->room;
+	bool fits;
 
 	if (p->any)
 		buf_addc(&p->text, '\n');
@@ -75,13 +83,17 @@ add_text(struct page *p, const char *text, size_t n)
 		add_mended(&p->text, text, n);
 	else
 		buf_add(&p->text, text, n);
-	if (p->text.len > p->max && p->any) {
+	n = p->text.len - before;
+	fits = p->text.len <= p->max &&
+	    (n == 0 || out_fit(p->text.data + before, n, &room) == n);
+	if (!fits && p->any) {
 		buf_cut(&p->text, before);
 		p->full = true;
 		return false;
 	}
-	if (p->text.len > p->max)
+	if (!fits)
 		cut_row(p);
+	p->room = fits ? room : 0;
 	p->any = true;
 	return true;
 }
@@ -261,10 +273,12 @@ collect_raw(struct page *p, int dirfd, bool done, uint64_t limit)
 
 int
 page_collect(struct page *p, int dirfd, unsigned how, uint64_t first,
-    uint64_t limit, uint64_t max)
+    uint64_t limit, uint64_t max, uint64_t json_max)
 {
 	p->first = p->end = first;
 	p->max = max < SIZE_MAX / 2 ? (size_t)max : SIZE_MAX / 2;
+	p->room =
+	    json_max > 0 && json_max < SIZE_MAX ? (size_t)json_max : SIZE_MAX;
 	p->raw = (how & PAGE_RAW) != 0;
 	return (p->raw ? collect_raw : collect_rendered)(
 	    p, dirfd, (how & PAGE_DONE) != 0, limit);

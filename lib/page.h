@@ -23,6 +23,7 @@ struct page {
 	/* private */
 	bool any, raw, full;
 	size_t max;
+	size_t room; /* bytes that are left for the text in a JSON string */
 };
 
 #define PAGE_INIT { .text = BUF_INIT }
@@ -34,11 +35,12 @@ enum {
 
 /*
  * At most limit rows from first on that are there, of the files in dirfd, and
- * no more than their text has max bytes; a longer row is alone, and cut, with a
- * mark. Costs what is read. Without such files there are no rows. -1 with errno.
+ * no more than their text has max bytes, and json_max as a JSON string (0: any
+ * number); a longer row is alone, and cut, with a mark. Costs what is read.
+ * Without such files there are no rows. -1 with errno.
  */
 int page_collect(struct page *p, int dirfd, unsigned how, uint64_t first,
-    uint64_t limit, uint64_t max);
+    uint64_t limit, uint64_t max, uint64_t json_max);
 void page_release(struct page *p);
 
 #endif

@@ -5,6 +5,10 @@
 
 #include "out.h"
 
+enum {
+	MARK_BYTES = 64 /* of what is said of a line that was cut */
+};
+
 static const char bom[] = "\xef\xbb\xbf";
 
 void
@@ -139,6 +143,42 @@ window_end(struct window *w)
 	if (w->open)
 		w->lines++;
 	w->open = false;
+}
+
+static uint64_t
+count_breaks(const char *p, size_t n)
+{
+	uint64_t found = 0;
+
+	for (size_t i = 0; i < n; i++)
+		found += p[i] == '\n';
+	return found;
+}
+
+void
+window_fit(struct window *w, size_t max)
+{
+	const char *text = buf_str(&w->text);
+	size_t room = max, n = out_fit(text, w->text.len, &room);
+	const char *end;
+
+	if (n == w->text.len)
+		return;
+	while (n > 0 && text[n] != '\n')
+		n--;
+	if (n > 0) {
+		w->num = count_breaks(text, n) + 1;
+		buf_cut(&w->text, n);
+		w->overflow = false;
+		return;
+	}
+	end = memchr(text, '\n', w->text.len);
+	room = max > MARK_BYTES ? max - MARK_BYTES : 0;
+	n = out_fit(text, end ? (size_t)(end - text) : w->text.len, &room);
+	w->num = 1;
+	buf_cut(&w->text, n);
+	buf_adds(&w->text, "[... the rest of this line is cut ...]");
+	w->overflow = false;
 }
 
 uint64_t

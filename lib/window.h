@@ -34,6 +34,12 @@ void window_init(struct window *w, uint64_t first, uint64_t limit, size_t max);
 void window_feed(struct window *w, const void *p, size_t n);
 void window_end(struct window *w);
 
+/*
+ * Drops lines from its end until the text is at most max bytes as a JSON
+ * string, but not the first line: that is cut, with a mark.
+ */
+void window_fit(struct window *w, size_t max);
+
 /* The first line behind the window; 0 when there is none. */
 uint64_t window_next(const struct window *w);
 void window_release(struct window *w);

@@ -191,3 +191,23 @@ start() {
 	PATH=few run -111 few/sb-exec -s "$s" true
 	has "$output" "unable to start sb-pty-run, which is not in PATH"
 }
+
+@test "-K: ended while it waits, it ends the command; without it the command goes on" {
+	start
+	mkfifo ready
+	for o in -K -R; do
+		sb-exec $o -s "$s" -3 4 -y 600000 'sleep 1000' >out 4>ready 3>&- &
+		pid=$!
+		read -r _ <ready
+		kill $pid
+		wait $pid || :
+		j=$(sb-job-ls | grep . | tail -n 1)
+		if [ $o = -K ]; then
+			is "$(sb-pty-read "$j" | jq -r .status)" cancelled
+		else
+			is "$(sb-pty-read "$j" | jq -r .status)" running
+		fi
+	done
+	sb-job-kill "$j"
+	is "$(sb-exec -K -s "$s" -y 60000 'echo x' 3>&- | jq -r .output)" x
+}

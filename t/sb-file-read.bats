@@ -45,7 +45,7 @@ refused() {
 	run -100 sb-file-read -l x a
 	run -100 sb-file-read -t 1.5 a
 	run -0 sb-file-read -h
-	is "$output" "usage: sb-file-read [-l limit] [-o offset] [-s session] [-t ms] path"
+	is "$output" "usage: sb-file-read [-c bytes] [-l limit] [-o offset] [-s session] [-t ms] path"
 }
 
 @test "a whole file: content without its last newline, and all the figures" {
@@ -287,4 +287,29 @@ refused() {
 	run -111 --separate-stderr fault_at mkdirat 1..9 ENOSPC sb-file-write a.txt <base.hash
 	has "$stderr" "No space left"
 	sb-file-read a.txt >out
+}
+
+@test "-c: whole lines as far as they fit as JSON, and where the others begin" {
+	need jq
+	seq -f 'line "%g"' 1000 >ws/many
+	{ head -c 300000 /dev/zero | tr '\0' x; echo; echo y; } >ws/long
+	SB_STORE=$T/two
+	make_store
+	sb-file-read -c 1000 many >out
+	is "$(jq '.content | tojson | length <= 1002' out)" true
+	is "$(jq -c '[.num_lines, .next_offset, .truncated, .total_lines, (.content | split("\n") | length), .bytes_read == (.content | length)]' out)" \
+	    '[77,78,true,1000,77,true]'
+	# All of it in such pieces.
+	for ((at = 1; at != 0; at = $(jq '.next_offset // 0' out))); do
+		sb-file-read -c 1000 -o $at many >out
+		jq -r .content out
+	done >all
+	same all ws/many
+	sb-file-read -c 100 -l 2 many >out
+	is "$(jq -c '[.content, .next_offset]' out)" '["line \"1\"\nline \"2\"",3]'
+	run -100 sb-file-read long
+	sb-file-read -c 100 long >out
+	is "$(jq -r .content out)" "$(printf 'x%.0s' {1..36})[... the rest of this line is cut ...]"
+	is "$(jq -c '[.num_lines, .next_offset]' out)" '[1,2]'
+	run -100 sb-file-read -c 0 many
 }

@@ -52,3 +52,35 @@ start() {
 	make_store
 	run -100 sb-pty-read -r -n 1 namespace_execution_1
 }
+
+@test "-c: rows as far as they fit as JSON; the others are there" {
+	start 'seq -f "row \"%g\"" 100'
+	run -100 sb-pty-read -c 0 $job
+	run -100 sb-pty-read -r -c 9 $job
+	sb-pty-read -c 200 $job >out
+	is "$(jq -c '[.start_offset, .end_offset, .total_lines, (.output | tojson | length <= 202)]' out)" '[0,17,100,true]'
+	for ((at = 0; at < 100; at = $(jq .end_offset out))); do
+		sb-pty-read -c 200 -o $at $job >out
+		jq -r .output out
+	done >all
+	is "$(cat all)" "$(seq -f 'row "%g"' 100)"
+	sb-pty-read -c 50 -n 1 $job >out
+	is "$(jq -r .output out)" 'row "1"'
+	sb-pty-read -c 4 $job >out
+	is "$(jq -r .output out)" "[... 7 bytes cut ...]"
+	# What does not fit comes with the next answer.
+	sb-exec -s "$s" -y 60000 -c 20 'echo 11111111111111; echo 22222222222222; echo 3333333333333' >out 3>&-
+	is "$(jq -c '[.output, .command_session_id]' out)" '["11111111111111","namespace_execution_2"]'
+	sb-job-wait -c 20 namespace_execution_2 >out
+	is "$(jq -r .output out)" 22222222222222
+	sb-job-wait namespace_execution_2 >out
+	is "$(jq -r .output out)" 3333333333333
+	run -100 sb-exec -c 0 true
+	run -100 sb-job-wait -c 0 namespace_execution_2
+	run -100 sb-pty-feed -c 0 namespace_execution_2
+	sb-exec -s "$s" -y 0 'read x; seq 100 120; read y' >out 3>&-
+	echo | sb-pty-feed -c 20 -y 0 namespace_execution_3 >out
+	eventually eval 'sb-pty-read -o 1 namespace_execution_3 | grep -q 120'
+	run -99 sb-job-wait -c 20 -t 0 namespace_execution_3
+	is "$(jq '.output | tojson | length <= 22' <<<"$output")" true
+}

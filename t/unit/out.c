@@ -122,9 +122,33 @@ test_text(void)
 	    "text that may be no UTF-8");
 }
 
+static void
+test_fit(void)
+{
+	static const char text[] = "a\n\x01\x7f\"\xc3\xa4\xf0\x9f\x98\x80";
+	size_t n = sizeof text - 1;
+	struct buf b = BUF_INIT;
+
+	out_string(&b, text, n);
+	for (size_t max = 0; max <= b.len; max++) {
+		struct buf part = BUF_INIT;
+		size_t room = max, fit = out_fit(text, n, &room);
+		bool good;
+
+		out_string(&part, text, fit);
+		good = part.len - 2 + room == max && utf8_is_valid(text, fit) &&
+		    (fit == n) == (max >= b.len - 2) &&
+		    memcmp(part.data, b.data, part.len - 1) == 0;
+		ok(good, "as many characters as have room");
+		buf_release(&part);
+	}
+	buf_release(&b);
+}
+
 int
 main(void)
 {
+	test_fit();
 	test_strings();
 	test_utf8();
 	test_members();

@@ -116,10 +116,47 @@ test_limit(void)
 	window_release(&w);
 }
 
+static bool
+fits(const char *in, size_t n, size_t max, size_t bytes, const char *text,
+    uint64_t num, uint64_t next)
+{
+	struct window w;
+	bool good;
+
+	window_init(&w, 1, 9, bytes);
+	window_feed(&w, in, n);
+	window_end(&w);
+	window_fit(&w, max);
+	good = text ? !w.overflow && strcmp(buf_str(&w.text), text) == 0 &&
+		w.num == num && window_next(&w) == next
+		    : w.overflow;
+	window_release(&w);
+	return good;
+}
+
+static void
+test_fit(void)
+{
+	static const char text[] = "a\"\nb\n\tc";
+	size_t n = sizeof text - 1;
+
+	ok(fits(text, n, 11, 99, text, 3, 0), "all of it, as JSON");
+	ok(fits(text, n, 10, 99, "a\"\nb", 2, 3), "whole lines");
+	ok(fits(text, n, 6, 99, "a\"\nb", 2, 3), "just two lines");
+	ok(fits(text, n, 5, 99, "a\"", 1, 2), "one line");
+	ok(fits(text, n, 6, 6, "a\"\nb", 2, 3),
+	    "what was too much before is not any more");
+	ok(fits(text, n, 99, 6, NULL, 0, 0), "and is, where it fits");
+	ok(fits("0123456789\nx", 12, 7, 99,
+	       "[... the rest of this line is cut ...]", 1, 2),
+	    "a line that is too long by itself is cut");
+}
+
 int
 main(void)
 {
 	test_pieces();
 	test_limit();
+	test_fit();
 	return done();
 }
