@@ -55,7 +55,8 @@
 #define SERVER                                                             \
 	"{\"name\":\"sandbox-mcp\",\"title\":\"EphemeralOS Sandbox MCP\"," \
 	"\"version\":\"" SB_VERSION "\"}"
-#define CACHE "\"ttlMs\":300000,\"cacheScope\":\"public\""
+#define ON_CANCEL "sb/on_cancel" /* in the _meta of a call */
+#define CACHE     "\"ttlMs\":300000,\"cacheScope\":\"public\""
 
 enum {
 	EXIT_FAULT = 1,
@@ -73,8 +74,8 @@ enum {
 };
 
 static const char usage[] =
-    "sandbox-mcp --set management|runtime|observability [--reference] "
-    "[--gateway-endpoint URI] [--gateway-auth-token TOKEN]";
+    "sandbox-mcp --set management|runtime|observability "
+    "[--end-cancelled] [--reference] [--gateway-endpoint URI] [--gateway-auth-token TOKEN]";
 
 /* Requests of one line that are answered together. */
 struct batch {
@@ -108,6 +109,7 @@ struct run {
 static struct {
 	struct mcptools tools;
 	struct client client;
+	bool ends; /* a command, whose call is cancelled */
 	const char *version; /* agreed by "initialize"; NULL: none yet */
 	bool begun; /* a line was read */
 	bool skips; /* the rest of a line that is too long */
@@ -516,6 +518,22 @@ patience(const struct run *r, const struct opcli *given)
 	return ms > 0 ? r->began + (int64_t)ms : LINE_NEVER;
 }
 
+/* What becomes of a command whose call is cancelled, where somebody said. */
+static void
+add_on_cancel(const struct op *op, struct opcli *given, struct span params)
+{
+	const struct op_arg *a = op_arg(op, "on_cancel");
+	struct span s = json_member(json_member(params, "_meta"), ON_CANCEL);
+	struct buf text = BUF_INIT;
+	bool ends = mcp.ends;
+
+	if (json_string(s, &text))
+		ends = strcmp(buf_str(&text), "end") == 0;
+	if (a && ends)
+		buf_adds(&given->value[a - op->arg], "\"end\"");
+	buf_release(&text);
+}
+
 static void
 begin_call(const struct peer *to, const struct op *op, struct opcli *given,
     const struct buf *sandbox, struct span params)
@@ -528,8 +546,10 @@ begin_call(const struct peer *to, const struct op *op, struct opcli *given,
 		.token = mcp.client.token,
 	};
 
-	if (!mcp.tools.reference)
+	if (!mcp.tools.reference) {
 		r->token = progress_token(params);
+		add_on_cancel(op, given, params);
+	}
 	q.progress = r->token != NULL;
 	client_print(&q, &r->request);
 	r->op = op;
@@ -1001,6 +1021,7 @@ main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "set", required_argument, NULL, 's' },
+		{ "end-cancelled", no_argument, NULL, 'c' },
 		{ "reference", no_argument, NULL, 'r' },
 		{ "gateway-endpoint", required_argument, NULL, 'e' },
 		{ "gateway-socket", required_argument, NULL, 'e' },
@@ -1035,6 +1056,9 @@ main(int argc, char **argv)
 			puts("sandbox-mcp " SB_VERSION);
 			stdout_done();
 			return EXIT_OK;
+		case 'c':
+			mcp.ends = true;
+			continue;
 		case 'r':
 			mcp.tools.reference = true;
 			continue;

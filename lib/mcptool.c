@@ -76,11 +76,21 @@ type(const struct op_arg *a)
 	return "string";
 }
 
+/* What is sent for an argument that is not given; NULL: nothing. */
+static const char *
+initial(const struct mcptools *t, const struct op_arg *a)
+{
+	return a->mcp_default && !t->reference ? a->mcp_default
+					       : a->client_default;
+}
+
 /* Clients drop bounds and defaults, so they are told in words, too. */
 static void
-print_help(const struct op_arg *a, struct buf *out)
+print_help(const struct mcptools *t, const struct op *op,
+    const struct op_arg *a, struct buf *out)
 {
 	struct buf text = BUF_INIT, value = BUF_INIT;
+	const char *given = initial(t, a);
 
 	buf_adds(&text, a->help);
 	if (a->min && a->max)
@@ -89,9 +99,10 @@ print_help(const struct op_arg *a, struct buf *out)
 		buf_addf(&text, " At least %s.", a->min);
 	else if (a->max)
 		buf_addf(&text, " At most %s.", a->max);
-	if (a->client_default) {
-		struct span s = { a->client_default,
-			strlen(a->client_default) };
+	if (op->waits && strcmp(op->waits, a->name) == 0)
+		buf_addf(&text, " More than %d counts as that.", MCP_YIELD_MS);
+	if (given) {
+		struct span s = { given, strlen(given) };
 
 		if (!json_string(s, &value))
 			buf_add(&value, s.p, s.n);
@@ -103,7 +114,8 @@ print_help(const struct op_arg *a, struct buf *out)
 }
 
 static void
-print_arg(const struct mcptools *t, const struct op_arg *a, struct buf *out)
+print_arg(const struct mcptools *t, const struct op *op, const struct op_arg *a,
+    struct buf *out)
 {
 	out_key(out, a->name);
 	buf_addc(out, '{');
@@ -117,7 +129,7 @@ print_arg(const struct mcptools *t, const struct op_arg *a, struct buf *out)
 	if (t->reference)
 		out_str(out, "description", a->help);
 	else
-		print_help(a, out);
+		print_help(t, op, a, out);
 	if (a->items && !t->reference)
 		buf_addf(out, ",\"items\":%s", a->items);
 	if (a->values.n > 0 && !t->reference) {
@@ -128,8 +140,8 @@ print_arg(const struct mcptools *t, const struct op_arg *a, struct buf *out)
 		}
 		buf_addc(out, ']');
 	}
-	if (a->client_default)
-		buf_addf(out, ",\"default\":%s", a->client_default);
+	if (initial(t, a))
+		buf_addf(out, ",\"default\":%s", initial(t, a));
 	buf_addc(out, '}');
 }
 
@@ -151,7 +163,7 @@ print_schema(const struct mcptools *t, const struct op *op, struct buf *out)
 
 		if (!is_listed(a))
 			continue;
-		print_arg(t, a, out);
+		print_arg(t, op, a, out);
 		if (a->required) {
 			if (required.len > 0)
 				buf_addc(&required, ',');
@@ -430,6 +442,15 @@ take_args(const struct mcptools *t, const struct op *op, struct span args,
 	return true;
 }
 
+/* Without it, what bounds an answer; the tool need not know the argument. */
+static void
+add_defaults(const struct op *op, struct opcli *given)
+{
+	for (size_t i = 0; i < op->nargs; i++)
+		if (op->arg[i].mcp_default && given->value[i].len == 0)
+			buf_adds(&given->value[i], op->arg[i].mcp_default);
+}
+
 /* An answer must come before clients give up. */
 static void
 limit_wait(const struct op *op, struct opcli *given)
@@ -460,7 +481,9 @@ mcptool_take(const struct mcptools *t, const struct op *op, struct span args,
 	    !check_names(t, op, args, why) ||
 	    !take_args(t, op, args, given, why))
 		return false;
-	if (!t->reference)
+	if (!t->reference) {
+		add_defaults(op, given);
 		limit_wait(op, given);
+	}
 	return true;
 }

@@ -428,6 +428,10 @@ arg_member(struct reading *r, const char *name, struct span v, void *into)
 		a->server_default = xstrndup(v.p, v.n);
 		return true;
 	}
+	if (strcmp(name, "mcp_default") == 0) {
+		a->mcp_default = xstrndup(v.p, v.n);
+		return true;
+	}
 	if (strcmp(name, "items") == 0) {
 		struct buf text = BUF_INIT;
 
@@ -481,6 +485,7 @@ check_arg(struct reading *r, struct op_arg *a)
 	if (a->flag && a->label)
 		return bad(r, "a positional has no flag");
 	if ((a->client_default && !default_fits(a, a->client_default)) ||
+	    (a->mcp_default && !default_fits(a, a->mcp_default)) ||
 	    (a->server_default && !default_fits(a, a->server_default)))
 		return bad(r, "a default must be of its kind");
 	if (a->selector && strcmp(a->name, "sandbox_id") != 0)
@@ -746,6 +751,7 @@ op_release(struct op *op)
 		free(a->error);
 		free(a->client_default);
 		free(a->server_default);
+		free(a->mcp_default);
 		free(a->items);
 		strings_release(&a->aliases);
 		strings_release(&a->values);

@@ -67,6 +67,7 @@ struct op_arg {
 	struct op_strings values;
 	char *error; /* or NULL */
 	char *client_default, *server_default; /* JSON texts, or NULL */
+	char *mcp_default; /* the same */
 	char *items; /* of an array, a JSON text, or NULL */
 };
 

@@ -569,7 +569,7 @@ Description
   Rows by number, of a command that runs or of one of the last 512 that have ended.
 
 Usage
-  sandbox-runtime-cli --sandbox-id ID [--request-id VALUE] read_command_lines --command-session-id COMMAND_SESSION_ID [--start-offset START_OFFSET] [--limit LIMIT] [--render RENDER]
+  sandbox-runtime-cli --sandbox-id ID [--request-id VALUE] read_command_lines --command-session-id COMMAND_SESSION_ID [--start-offset START_OFFSET] [--limit LIMIT] [--render RENDER] [--max-text MAX_TEXT]
 
 Arguments
   --command-session-id string required
@@ -585,6 +585,9 @@ Arguments
 
   --render string optional
     rows: as a terminal would show them, the default; raw: as they came, split at newlines.
+
+  --max-text integer optional
+    At most so many bytes of output, as JSON has it; the rows behind come with the next answer.
 
 Examples
   sandbox-runtime-cli --sandbox-id eos-1 read_command_lines --command-session-id namespace_execution_1 --start-offset 200
