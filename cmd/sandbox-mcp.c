@@ -69,7 +69,7 @@ enum {
 	GATE_MS = 5000, /* what a gateway takes besides an operation */
 	PROGRESS_MS = 5000, /* between reports, where nothing else is said */
 	SAID_MS = 1000, /* between reports at the least */
-	HOLD_MS = 20, /* from a report to the answer */
+	HOLD_MS = 25, /* from a report to the answer */
 	EOF_MS = 1500 /* calls may take after the end of the input */
 };
 
@@ -374,26 +374,25 @@ run_finish(struct run *r)
 	run_free(r);
 }
 
-static void
-run_said(void *arg, const char *text)
+/* When it is told how a call gets on; what the gateway says first, at once. */
+static int64_t
+report_due(const struct run *r)
 {
-	struct run *r = arg;
-
-	buf_cut(&r->said, 0);
-	buf_adds(&r->said, text);
+	if (!r->token || r->done)
+		return LINE_NEVER;
+	if (r->said.len > 0)
+		return r->reports > 0 ? r->told + SAID_MS : 0;
+	return r->told + PROGRESS_MS;
 }
 
-/* Tells how a call gets on, where that is due. */
 static void
 run_report(struct run *r, int64_t now)
 {
-	bool has_said = r->said.len > 0;
 	struct buf line = BUF_INIT;
 
-	if (!r->token || r->done ||
-	    now < r->told + (has_said ? SAID_MS : PROGRESS_MS))
+	if (now < report_due(r))
 		return;
-	if (!has_said)
+	if (r->said.len == 0)
 		buf_addf(&r->said, "%s: running, %" PRId64 " s", r->op->name,
 		    (now - r->began) / 1000);
 	buf_addf(&line,
@@ -408,18 +407,27 @@ run_report(struct run *r, int64_t now)
 	r->told = now;
 }
 
+static void
+run_said(void *arg, const char *text)
+{
+	struct run *r = arg;
+
+	buf_cut(&r->said, 0);
+	buf_adds(&r->said, text);
+	run_report(r, clock_ms());
+}
+
 /* When it has to be looked at again. */
 static int64_t
 run_due(const struct run *r)
 {
-	int64_t due = call_due(&r->call), next;
+	int64_t due = call_due(&r->call);
 
 	if (r->done)
 		return r->told + HOLD_MS;
 	if (r->bound < due)
 		due = r->bound;
-	next = r->told + (r->said.len > 0 ? SAID_MS : PROGRESS_MS);
-	return r->token && next < due ? next : due;
+	return report_due(r) < due ? report_due(r) : due;
 }
 
 static void
@@ -458,17 +466,18 @@ run_step(struct run *r, int64_t now)
 static struct run *
 run_new(const struct peer *to)
 {
-	struct run *r = xcalloc(1, sizeof *r);
+	struct run *r = xcalloc(1, sizeof *r), **at = &mcp.runs;
 
+	while (*at)
+		at = &(*at)->next;
+	*at = r;
+	mcp.nruns++;
 	r->id = xstrndup(to->id.p, to->id.n);
 	r->peer = *to;
 	r->peer.id.p = r->id;
 	r->failure = (struct failure)FAILURE_INIT;
 	r->call.in.fd = -1;
 	r->began = r->told = clock_ms();
-	r->next = mcp.runs;
-	mcp.runs = r;
-	mcp.nruns++;
 	return r;
 }
 

@@ -119,3 +119,28 @@ fake() {
 		rm "$T/ready.$$"
 	}
 }
+
+# gateway_place: $sock, a path that an endpoint may have, however long that of
+# the test is, where clients look for a gateway.
+gateway_place() {
+	ln -s "$T" "$BATS_RUN_TMPDIR/$BATS_SUITE_TEST_NUMBER"
+	sock=$BATS_RUN_TMPDIR/$BATS_SUITE_TEST_NUMBER/gw
+	export SANDBOX_GATEWAY_SOCKET=unix://$sock
+}
+
+# gateway SCRIPT: one that answers every request so, at $sock. The line is in
+# $line and in the file "got".
+gateway() {
+	printf '%s\n' '#!/bin/sh' 'IFS= read -r line; printf "%s\n" "$line" >'"$T"'/got' "$1" >"$T/script.new"
+	chmod +x "$T/script.new"
+	mv "$T/script.new" "$T/script"
+	[ ! -e "$sock" ] || return 0
+	rm -f "$T/ready.$$"
+	(
+		# Not the ends of a test that talks to somebody.
+		[ -z "${to:-}" ] || exec {to}>&- {from}<&-
+		exec s6-ipcserver -1 "$sock" "$T/script"
+	) >"$T/ready.$$" 3>&- &
+	echo $! >>"$T/servers"
+	eventually test -s "$T/ready.$$"
+}

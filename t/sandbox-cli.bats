@@ -9,25 +9,9 @@ load gate
 
 m=sandbox-manager-cli r=sandbox-runtime-cli o=sandbox-observability-cli
 
-# gateway SCRIPT: answers every request so, behind the socket that the command
-# lines look for. The line is in $line and in "got".
-gateway() {
-	printf '%s\n' '#!/bin/sh' 'IFS= read -r line; printf "%s\n" "$line" >'"$T"'/got' "$1" >"$T/script.new"
-	chmod +x "$T/script.new"
-	mv "$T/script.new" "$T/script"
-	export SANDBOX_GATEWAY_SOCKET=unix://$sock
-	[ ! -e "$sock" ] || return 0
-	rm -f "$T/ready.$$"
-	s6-ipcserver -1 "$sock" "$T/script" >"$T/ready.$$" 3>&- &
-	echo $! >>"$T/servers"
-	eventually test -s "$T/ready.$$"
-}
-
-# A path that an endpoint may have, however long that of the test is.
 setup() {
 	sb_setup
-	ln -s "$T" "$BATS_RUN_TMPDIR/$BATS_SUITE_TEST_NUMBER"
-	sock=$BATS_RUN_TMPDIR/$BATS_SUITE_TEST_NUMBER/gw
+	gateway_place
 }
 
 # refused CODE KIND MESSAGE PROG ARGS…: says so on standard error, and only so.
