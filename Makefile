@@ -58,6 +58,7 @@ CLIS := $(if $(wildcard cmd/sandbox-cli.c),$(patsubst %,$(B)/bin/sandbox-%-cli,\
 	manager runtime observability))
 OPS := $(sort $(wildcard svc/ops/*.json svc/ops/*/*.json))
 SVCS := $(sort $(wildcard svc/*.sh svc/*/run svc/*/finish svc/*/notification-fd))
+MCPS := $(sort $(wildcard mcp/*))
 MAN := $(sort $(wildcard doc/man*/*.[157]))
 
 all: $(CMDS) $(SHS) $(CLIS) $(B)/share/sb
@@ -154,6 +155,9 @@ install: all
 	for f in $(SVCS); do \
 		m=755; [ -x $$f ] || m=644; \
 		install -D -m $$m $$f $(DESTDIR)$(PREFIX)/share/sb/$${f#svc/} || exit 1; done
+	for f in $(MCPS); do \
+		m=644; [ ! -x $$f ] || m=755; \
+		install -D -m $$m $$f $(DESTDIR)$(PREFIX)/share/sb/$$f || exit 1; done
 	for m in $(MAN); do \
 		d=$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}; \
 		install -d $$d && install -m 644 $$m $$d || exit 1; done
