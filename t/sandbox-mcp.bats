@@ -307,6 +307,57 @@ pong() {
 	done
 }
 
+# tools [ARGS…]: the array of them.
+tools() {
+	printf '%s\n' "$(modern 1 tools/list)" | sandbox-mcp "$@" | jq -c .result.tools
+}
+
+@test "the tools keep the rules that clients enforce, all three sets together, too" {
+	for set in management runtime observability; do
+		tools --set $set >$set
+		is "$(jq -r -f "$SB_TOP/t/mcp-rules.jq" $set)" ""
+	done
+	is "$(jq -r '.[].name' management runtime observability | sort | uniq -d)" ""
+}
+
+@test "the rules find what breaks them" {
+	breaks() {
+		tools --set runtime | jq -r "$2" | jq -r -f "$SB_TOP/t/mcp-rules.jq" >out
+		has "$(cat out)" "$1"
+	}
+	breaks "exec_command: keyword anyOf" '.[0].inputSchema.anyOf = []'
+	breaks "exec_command.cmd: keyword minLength" '.[0].inputSchema.properties.cmd.minLength = 1'
+	breaks "exec_command.cmd: no single type" '.[0].inputSchema.properties.cmd.type = ["string", "null"]'
+	breaks "exec_command.cmd: no object" '.[0].inputSchema.properties.cmd = true'
+	breaks "exec_command.cmd: no description" 'del(.[0].inputSchema.properties.cmd.description)'
+	breaks "file_edit.edits: items without a type" 'del(.[5].inputSchema.properties.edits.items)'
+	breaks "file_edit.edits[].x: no single type" '.[5].inputSchema.properties.edits.items.properties.x = {}'
+	breaks "exec_command: no required" 'del(.[0].inputSchema.required)'
+	breaks "exec_command: required is no property: x" '.[0].inputSchema.required += ["x"]'
+	breaks "exec_command: additionalProperties" '.[0].inputSchema.additionalProperties = true'
+	breaks "exec_command.a[]: name" '.[0].inputSchema.properties["a[]"] = {}'
+	breaks "file_read.limit: bound beyond 2^53" '.[3].inputSchema.properties.limit.maximum = 18446744073709551615'
+	breaks "file_read.limit: default of another type" '.[3].inputSchema.properties.limit.default = "1"'
+	breaks "a b: name" '.[0].name = "a b"'
+	breaks "file_read: twice" '.[0].name = "file_read"'
+	breaks "exec_command: description" '.[0].description = "x" * 1001'
+	breaks "exec_command: annotations" 'del(.[0].annotations)'
+	breaks 'null at [0,"title"]' '.[0].title = null'
+}
+
+@test "what is said of effects: who reads, who destroys, who reaches out" {
+	hints() { jq -r "[.[] | select(.annotations.$1 == $2).name] | join(\" \")" all; }
+	for set in management runtime observability; do tools --set $set; done | jq -s add >all
+	has " $(hints readOnlyHint true) " " file_read file_blame "
+	for n in list_sandboxes inspect_sandbox read_command_lines list_files snapshot layerstack; do
+		has " $(hints readOnlyHint true) " " $n "
+	done
+	is "$(hints openWorldHint true)" "exec_command write_command_stdin"
+	for n in exec_command write_command_stdin file_write file_edit destroy_workspace_session kill_command; do
+		has " $(hints destructiveHint true) " " $n "
+	done
+}
+
 @test "the tools of the reference have its properties, in order" {
 	mcp --set runtime
 	legacy
