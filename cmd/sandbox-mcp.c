@@ -195,7 +195,7 @@ flush_some(void)
 	if (w > 0)
 		mcp.written += (size_t)w;
 	if (mcp.written == mcp.out.len) {
-		buf_cut(&mcp.out, 0);
+		buf_release(&mcp.out);
 		mcp.written = 0;
 	}
 }
@@ -917,6 +917,8 @@ take_lines(void)
 			line_drop(&mcp.in);
 			break;
 		case LINE_LATE:
+			if (mcp.in.buf.len == 0)
+				line_drop(&mcp.in);
 			return;
 		case LINE_EOF:
 			if (mcp.in.buf.len > 0 && !mcp.skips)

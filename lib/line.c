@@ -93,7 +93,7 @@ line_read(struct line *l, size_t max, int64_t deadline, size_t *n)
 void
 line_drop(struct line *l)
 {
-	buf_cut(&l->buf, 0);
+	buf_release(&l->buf);
 	l->seen = l->used = 0;
 }
 

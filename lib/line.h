@@ -41,7 +41,7 @@ int line_left(int64_t t);
 enum line_end line_read(
     struct line *l, size_t max, int64_t deadline, size_t *n);
 
-/* Throws away what came of a line that is too large. */
+/* Throws away what has come, say of a line that is too large, with its room. */
 void line_drop(struct line *l);
 
 /*

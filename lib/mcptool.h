@@ -15,7 +15,7 @@
 #include "opcli.h"
 
 enum {
-	MCP_YIELD_MS = 25000 /* an operation waits at most so long */
+	MCP_YIELD_MS = 20000 /* an operation waits at most so long */
 };
 
 struct mcptools {

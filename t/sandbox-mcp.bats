@@ -492,8 +492,8 @@ tools() {
 	right '{"path":"a","limit":200,"offset":1}' file_read '{"sandbox_id":"e","path":"a","limit":200.0,"offset":null}'
 	right '{"path":"a","limit":200,"offset":1}' file_read '{"sandbox_id":"e","path":"a","limit":2e2,"workspace_session_id":null}'
 	right '{"path":"a","offset":1,"limit":2000}' file_read '{"sandbox_id":"e","path":"a"}' '"_meta":{"claudecode/toolUseId":"x"},"task":{"ttl":1},"callId":"x"'
-	right '{"cmd":"x","yield_time_ms":25000}' exec_command '{"sandbox_id":"e","cmd":"x","yield_time_ms":120000}'
-	right '{"cmd":"x","yield_time_ms":25000}' exec_command '{"sandbox_id":"e","cmd":"x","yield_time_ms":18446744073709551615}'
+	right '{"cmd":"x","yield_time_ms":20000}' exec_command '{"sandbox_id":"e","cmd":"x","yield_time_ms":120000}'
+	right '{"cmd":"x","yield_time_ms":20000}' exec_command '{"sandbox_id":"e","cmd":"x","yield_time_ms":18446744073709551615}'
 	right '{"cmd":"x","yield_time_ms":7}' exec_command '{"sandbox_id":"e","cmd":"x","yield_time_ms":7}'
 	mcp_end
 	mcp --set management
