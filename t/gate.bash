@@ -131,6 +131,7 @@ gateway_place() {
 # gateway SCRIPT: one that answers every request so, at $sock. The line is in
 # $line and in the file "got".
 gateway() {
+	# shellcheck disable=SC2016 # what is quoted is for the script
 	printf '%s\n' '#!/bin/sh' 'IFS= read -r line; printf "%s\n" "$line" >'"$T"'/got' "$1" >"$T/script.new"
 	chmod +x "$T/script.new"
 	mv "$T/script.new" "$T/script"
@@ -138,6 +139,7 @@ gateway() {
 	rm -f "$T/ready.$$"
 	(
 		# Not the ends of a test that talks to somebody.
+		# shellcheck disable=SC2154 # of mcp.bash
 		[ -z "${to:-}" ] || exec {to}>&- {from}<&-
 		exec s6-ipcserver -1 "$sock" "$T/script"
 	) >"$T/ready.$$" 3>&- &

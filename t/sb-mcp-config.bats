@@ -62,6 +62,18 @@ load mcp
 	is "$(jq -r '.mcpServers["sb-runtime"].env.SANDBOX_GATEWAY_SOCKET' out)" 127.0.0.1:1
 }
 
+@test "without an endpoint it is that of sb-up, where that is up" {
+	need jq
+	socket() { sb-mcp-config cursor | jq -r '.mcpServers["sb-runtime"].env.SANDBOX_GATEWAY_SOCKET'; }
+	is "$(socket)" null
+	gateway_place
+	unset SANDBOX_GATEWAY_SOCKET
+	mkdir -p run
+	serve "$SB_RUN/gateway" "$ops"
+	is "$(socket)" "unix://$SB_RUN/gateway"
+	is "$(SANDBOX_GATEWAY_SOCKET=127.0.0.1:1 socket)" 127.0.0.1:1
+}
+
 @test "the command serves its set through a real gateway, and nothing else" {
 	need jq
 	gateway_place

@@ -131,6 +131,21 @@ test_files(void)
 		{ HEAD "\"args\":[{\"name\":\"a\",\"kind\":\"integer\","
 		       "\"help\":\"h\",\"server_default\":\"1\"}]}",
 		    "of its kind" },
+		{ HEAD "\"args\":[{\"name\":\"a\",\"kind\":\"integer\","
+		       "\"help\":\"h\",\"mcp_default\":\"1\"}]}",
+		    "of its kind" },
+		{ HEAD "\"args\":[{\"name\":\"a\",\"kind\":\"string\","
+		       "\"help\":\"h\",\"items\":{}}]}",
+		    "only an array has items" },
+		{ HEAD "\"args\":[{\"name\":\"a\",\"kind\":\"json_array\","
+		       "\"help\":\"h\",\"items\":[]}]}",
+		    "args[0].items: must be an object" },
+		{ HEAD "\"host\":{\"forward\":true},\"additive\":1}",
+		    "additive: must be true" },
+		{ HEAD "\"host\":{\"forward\":true},\"open_world\":null}",
+		    "open_world: must be true" },
+		{ HEAD "\"host\":{\"forward\":true},\"idempotent\":[]}",
+		    "idempotent: must be true" },
 		{ HEAD "\"args\":[{\"name\":\"a\",\"kind\":\"path\","
 		       "\"help\":\"h\"},{\"name\":\"a\",\"kind\":\"path\","
 		       "\"help\":\"h\"}]}",
