@@ -108,9 +108,78 @@ fail(const char *program, const struct child_end *end, struct failure *f)
 	    f, kind, "%s failed with code %d", program, end->code);
 }
 
+/* ---- parts: where an operation has the arguments for it ---- */
+
+struct part {
+	uint64_t first; /* line, from 1 */
+	size_t room; /* bytes in the answer */
+	uint64_t next; /* the first that had none; 0: there was room */
+	uint64_t lines; /* of all */
+};
+
+static uint64_t
+number(const struct op *op, const struct op_values *values, const char *name,
+    uint64_t otherwise)
+{
+	const struct buf *v = op_value(op, values, name);
+	uint64_t n = otherwise;
+
+	if (v && !json_uint((struct span){ buf_str(v), v->len }, &n))
+		n = otherwise;
+	return n;
+}
+
+static struct part
+part_of(const struct op *op, const struct op_values *values)
+{
+	uint64_t room = number(op, values, "max_text", SIZE_MAX);
+
+	return (struct part){
+		.first = number(op, values, "offset", 1),
+		.room = room < SIZE_MAX ? (size_t)room : SIZE_MAX,
+	};
+}
+
+/* The next line of a part, of n bytes in the answer: is it of the part? */
+static bool
+takes(struct part *p, size_t n)
+{
+	if (++p->lines < p->first || p->next > 0)
+		return false;
+	if (n > p->room && p->lines > p->first) {
+		p->next = p->lines;
+		return false;
+	}
+	p->room -= n < p->room ? n : p->room;
+	return true;
+}
+
+static void
+print_part(const struct part *p, struct buf *out)
+{
+	if (p->next == 0 && p->first == 1)
+		return;
+	out_num(out, "total_lines", p->lines);
+	if (p->next > 0)
+		out_num(out, "next_offset", p->next);
+	else
+		out_null(out, "next_offset");
+	out_bool(out, "truncated", p->next > 0);
+}
+
+/* The bytes of text that a string of JSON has for it. */
+static size_t
+json_size(const char *s, size_t n)
+{
+	size_t room = SIZE_MAX;
+
+	out_fit(s, n, &room);
+	return SIZE_MAX - room;
+}
+
 static bool
 lines(const struct op *op, const char *name, struct child_end *end,
-    struct buf *out, struct failure *f)
+    struct part *part, struct buf *out, struct failure *f)
 {
 	const char *p = buf_str(&end->out), *stop = p + end->out.len;
 	bool first = true;
@@ -129,24 +198,60 @@ lines(const struct op *op, const char *name, struct child_end *end,
 			return failure_set(f, KIND_INTERNAL,
 			    "%s printed a line that is no JSON object",
 			    op->name);
+		if (!takes(part, s.n + 1))
+			continue;
 		if (!first)
 			buf_addc(out, ',');
 		first = false;
 		buf_add(out, s.p, s.n);
 	}
 	buf_addc(out, ']');
+	print_part(part, out);
 	return true;
 }
 
-static void
-text(const char *name, const struct child_end *end, struct buf *out)
+/* The lines of a text that are of the part, and where it is cut. */
+static struct span
+cut_text(struct span all, struct part *part)
 {
-	if (utf8_is_valid(buf_str(&end->out), end->out.len)) {
-		out_key(out, name);
-		out_string(out, buf_str(&end->out), end->out.len);
-	} else {
-		out_base64(out, name, buf_str(&end->out), end->out.len);
+	const char *stop = all.p + all.n, *p = all.p;
+	struct span s = { NULL, 0 };
+
+	while (p < stop) {
+		const char *nl = memchr(p, '\n', (size_t)(stop - p));
+		size_t n = (size_t)((nl ? nl + 1 : stop) - p);
+
+		if (takes(part, json_size(p, n))) {
+			s.p = s.p ? s.p : p;
+			s.n += n;
+		}
+		p += n;
 	}
+	return s;
+}
+
+static void
+text(const char *name, const struct child_end *end, struct part *part,
+    struct buf *out)
+{
+	struct span s = { buf_str(&end->out), end->out.len };
+	size_t room = part->room, fit;
+
+	/* What is no text has no lines. */
+	if (!utf8_is_valid(s.p, s.n)) {
+		out_base64(out, name, s.p, s.n);
+		return;
+	}
+	s = cut_text(s, part);
+	fit = s.n > 0 ? out_fit(s.p, s.n, &room) : 0;
+	out_key(out, name);
+	out_string(out, s.p, fit);
+	/* A line that alone has no room. */
+	if (fit < s.n) {
+		buf_cut(out, out->len - 1);
+		buf_adds(out, "[... the rest of this line is cut ...]\"");
+	}
+	print_part(part, out);
 }
 
 bool
@@ -157,6 +262,7 @@ op_reply(const struct op *op, const struct op_side *side,
 	struct span all = trimmed(&end->out);
 	bool object = !end->cut && is_object(all), good = true;
 	const char *program = side->argv.v[0];
+	struct part part = part_of(op, values);
 
 	if (object &&
 	    (end->code == EXIT_OK ? side->reply == OP_OBJECT
@@ -178,9 +284,9 @@ op_reply(const struct op *op, const struct op_side *side,
 	buf_addc(out, '{');
 	op_with(op, side, values, out);
 	if (side->reply == OP_LINES)
-		good = lines(op, side->reply_name, end, out, f);
+		good = lines(op, side->reply_name, end, &part, out, f);
 	else if (side->reply == OP_TEXT)
-		text(side->reply_name, end, out);
+		text(side->reply_name, end, &part, out);
 	buf_addc(out, '}');
 	return good;
 }

@@ -60,6 +60,32 @@ get() { jq -r "$1" text; }
 	mcp_end
 }
 
+@test "what a session changed, and long lists, come in parts" {
+	start
+	use create_workspace_session '"network_profile":"shared"}'
+	s=$(get .workspace_session_id)
+	use exec_command '"workspace_session_id":"'"$s"'","cmd":"for i in $(seq 2000); do echo \"line $i\"; done >new","yield_time_ms":20000}'
+	for ((at = 1; at > 0; at = $(get '.next_offset // 0'))); do
+		use diff_workspace_session '"workspace_session_id":"'"$s"'","offset":'$at'}'
+		get .diff | sed '$d' >>parts
+	done
+	sb-diff "$s" >all
+	same parts all
+	# 30 commands with long words.
+	long=$(printf 'x%.0s' {1..800})
+	for i in $(seq 30); do
+		use exec_command '"workspace_session_id":"'"$s"'","cmd":": '"$long"'"}'
+	done
+	use list_commands '"workspace_session_id":"'"$s"'"}'
+	is "$(get '[.truncated, .total_lines] | @csv')" true,31
+	for ((at = 1; at > 0; at = $(get '.next_offset // 0'))); do
+		use list_commands '"offset":'$at'}'
+		get '.commands[].command_session_id' >>ids
+	done
+	is "$(cat ids)" "$(sb-job-ls | grep .)"
+	mcp_end
+}
+
 @test "a command whose call is cancelled goes on, or ends where the caller says so" {
 	start
 	for how in keep end; do

@@ -491,6 +491,39 @@ printf "a\377\0"'
 	is "$(ask_box end '{"code":0,"out":"ignored"}')" '{"done":0,"why":null,"who":"<r1>"}'
 }
 
+# part REPLY PROGRAM: an operation "part" with the arguments of a part.
+part() {
+	op part '"scope":"sandbox_required","args":[{"name":"offset","kind":"integer","min":1,"help":"h"},{"name":"max_text","kind":"integer","min":1,"help":"h"}],
+	    "box":{"argv":["part"],"reply":"'"$1"'"}'
+	program part <<<"#!/bin/sh
+$2"
+	OPS=ops
+}
+
+@test "of lines and texts a part is answered, and where the rest begins" {
+	part "text t" 'printf "a\\n\"b\"\\nccc\\ndd"'
+	all='{"t":"a\n\"b\"\nccc\ndd"}'
+	is "$(ask_box part '{}')" "$all"
+	is "$(ask_box part '{"max_text":17}')" "$all"
+	is "$(ask_box part '{"max_text":99,"offset":1}')" "$all"
+	is "$(ask_box part '{"max_text":15}')" '{"t":"a\n\"b\"\nccc\n","total_lines":4,"next_offset":4,"truncated":true}'
+	is "$(ask_box part '{"max_text":10}')" '{"t":"a\n\"b\"\n","total_lines":4,"next_offset":3,"truncated":true}'
+	is "$(ask_box part '{"max_text":10,"offset":3}')" '{"t":"ccc\ndd","total_lines":4,"next_offset":null,"truncated":false}'
+	is "$(ask_box part '{"offset":4}')" '{"t":"dd","total_lines":4,"next_offset":null,"truncated":false}'
+	is "$(ask_box part '{"offset":5,"max_text":1}')" '{"t":"","total_lines":4,"next_offset":null,"truncated":false}'
+	is "$(ask_box part '{"max_text":3,"offset":2}')" '{"t":"\"b[... the rest of this line is cut ...]","total_lines":4,"next_offset":3,"truncated":true}'
+	part "text t" 'printf "aaaa"'
+	is "$(ask_box part '{"max_text":3}')" '{"t":"aaa[... the rest of this line is cut ...]"}'
+	part "text t" 'printf "\\377\\n\\n"'
+	is "$(ask_box part '{"max_text":1}')" '{"t_b64":"/woK"}'
+	part "lines l" 'echo "{\"a\":1}"; echo "{\"b\":22}"; echo "{\"c\":3}"; echo "{}"'
+	is "$(ask_box part '{"max_text":25}')" '{"l":[{"a":1},{"b":22},{"c":3}]}'
+	is "$(ask_box part '{"max_text":24}')" '{"l":[{"a":1},{"b":22}],"total_lines":3,"next_offset":3,"truncated":true}'
+	is "$(ask_box part '{"max_text":1}')" '{"l":[{"a":1}],"total_lines":3,"next_offset":2,"truncated":true}'
+	is "$(ask_box part '{"max_text":1,"offset":3}')" '{"l":[{"c":3}],"total_lines":3,"next_offset":null,"truncated":false}'
+	is "$(ask_box part '{"offset":9}')" '{"l":[],"total_lines":3,"next_offset":null,"truncated":false}'
+}
+
 @test "an answer that is too long is an error" {
 	end_op ',"reply":"text body"'
 	program end <<<'#!/bin/sh
