@@ -20,26 +20,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "buf.h"
-#include "call.h"
 #include "client.h"
 #include "clock.h"
 #include "err.h"
-#include "failure.h"
 #include "io.h"
 #include "json.h"
 #include "line.h"
+#include "mcpcall.h"
+#include "mcpout.h"
 #include "mcprpc.h"
 #include "mcptool.h"
 #include "mem.h"
@@ -51,76 +48,41 @@
 #define MODERN  "2026-07-28"
 #define LEGACY  "2025-11-25" /* for those who ask for one that we do not know */
 #define BATCHES "2025-03-26" /* the one that has them */
-#define META    "io.modelcontextprotocol/"
-#define SERVER                                                             \
-	"{\"name\":\"sandbox-mcp\",\"title\":\"EphemeralOS Sandbox MCP\"," \
-	"\"version\":\"" SB_VERSION "\"}"
-#define ON_CANCEL "sb/on_cancel" /* in the _meta of a call */
-#define CACHE     "\"ttlMs\":300000,\"cacheScope\":\"public\""
+#define CACHE   "\"ttlMs\":300000,\"cacheScope\":\"public\""
 
 enum {
 	EXIT_FAULT = 1,
 	EXIT_LOCAL = 2, /* usage, configuration */
 	LINE_BYTES = REQUEST_MAX + 65536,
-	REPLY_BYTES = 8388608, /* of a line; clients give up at 10 MiB */
 	QUEUE_BYTES = 67108864, /* not written yet: then nothing is read */
-	CALLS_MAX = 200,
-	ANSWER_MS = 29000, /* clients give up after 60 s at the earliest */
-	GATE_MS = 5000, /* what a gateway takes besides an operation */
-	PROGRESS_MS = 5000, /* between reports, where nothing else is said */
-	SAID_MS = 1000, /* between reports at the least */
-	HOLD_MS = 25, /* from a report to the answer */
 	EOF_MS = 1500 /* calls may take after the end of the input */
 };
 
 static const char usage[] =
     "sandbox-mcp --set management|runtime|observability "
-    "[--end-cancelled] [--reference] [--gateway-endpoint URI] [--gateway-auth-token TOKEN]";
-
-/* Requests of one line that are answered together. */
-struct batch {
-	struct buf replies;
-	size_t waits; /* for so many */
-};
-
-/* Whom an answer is for. */
-struct peer {
-	struct span id; /* with bytes of its own in a call; p NULL: nobody */
-	bool modern;
-	struct batch *batch; /* NULL: by itself */
-};
-
-/* A tool that is being called. */
-struct run {
-	struct run *next;
-	struct peer peer;
-	char *id, *token; /* of the request, of its progress (NULL: none) */
-	const struct op *op;
-	struct call call;
-	struct buf request, reply;
-	struct failure failure;
-	int64_t began, bound; /* when it is answered at the latest */
-	int64_t told; /* the last report, or the beginning */
-	uint64_t reports;
-	struct buf said; /* not reported yet */
-	bool done; /* the answer is there */
-};
+    "[--end-cancelled] [--reference] [--gateway-endpoint URI] "
+    "[--gateway-auth-token TOKEN]";
 
 static struct {
 	struct mcptools tools;
 	struct client client;
-	bool ends; /* a command, whose call is cancelled */
+	struct mcpcalls calls;
 	const char *version; /* agreed by "initialize"; NULL: none yet */
 	bool begun; /* a line was read */
 	bool skips; /* the rest of a line that is too long */
 	bool held; /* there may be lines that were read and not taken */
 	struct line in;
 	int64_t end; /* when we leave; LINE_NEVER: not yet */
-	struct buf out;
-	size_t written;
-	struct run *runs;
-	size_t nruns;
-} mcp = { .in = { .fd = STDIN_FILENO }, .end = LINE_NEVER };
+	struct mcpout out;
+} mcp = {
+	.calls = { .tools = &mcp.tools, .client = &mcp.client },
+	.in = { .fd = STDIN_FILENO },
+	.end = LINE_NEVER,
+	.out = MCPOUT_INIT(STDOUT_FILENO),
+};
+
+/* Whoever sent what has no id. */
+static const struct mcp_peer nobody = { .out = &mcp.out };
 
 __attribute__((noreturn, format(printf, 2, 3))) static void
 fail(int code, const char *fmt, ...)
@@ -141,23 +103,13 @@ fail(int code, const char *fmt, ...)
 	exit(code);
 }
 
-static const char *const legacy_versions[] = { "2024-11-05", "2025-03-26",
-	"2025-06-18", "2025-11-25" };
-
 /* ---- output ---- */
-
-static void
-emit(const struct buf *line)
-{
-	buf_add(&mcp.out, line->data, line->len);
-	buf_addc(&mcp.out, '\n');
-}
 
 /* Who asks without listening is not listened to. */
 static bool
 is_full(void)
 {
-	return mcp.out.len - mcp.written > QUEUE_BYTES;
+	return mcpout_left(&mcp.out) > QUEUE_BYTES;
 }
 
 /* Nobody reads any more, and so nothing is left to do. */
@@ -167,480 +119,52 @@ left_alone(void)
 	exit(EXIT_OK);
 }
 
-/*
- * So much as goes without waiting. A pipe that poll(2) calls writable has room
- * for PIPE_BUF bytes; it is not ours alone, so it is not made non-blocking.
- */
 static void
 flush_some(void)
 {
-	static int is_socket = -1;
-	const char *p = mcp.out.data + mcp.written;
-	size_t n = mcp.out.len - mcp.written;
-	ssize_t w;
-
-	if (n == 0)
+	if (mcpout_flush(&mcp.out) == 0)
 		return;
-	w = is_socket == 0
-	    ? -1
-	    : send(STDOUT_FILENO, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-	if (is_socket == -1)
-		is_socket = w != -1 || errno != ENOTSOCK;
-	if (is_socket == 0)
-		w = write(STDOUT_FILENO, p, n < PIPE_BUF ? n : PIPE_BUF);
-	if (w == -1 && (errno == EPIPE || errno == ECONNRESET))
+	if (errno == EPIPE || errno == ECONNRESET)
 		left_alone();
-	if (w == -1 && errno != EAGAIN && errno != EINTR)
-		fail(EXIT_FAULT, "unable to write: %s", strerror(errno));
-	if (w > 0)
-		mcp.written += (size_t)w;
-	if (mcp.written == mcp.out.len) {
-		buf_release(&mcp.out);
-		mcp.written = 0;
-	}
-}
-
-/* ---- answers ---- */
-
-static void
-batch_done(struct batch *b)
-{
-	if (!b || --b->waits > 0)
-		return;
-	if (b->replies.len > 0) {
-		buf_addc(&b->replies, ']');
-		emit(&b->replies);
-	}
-	buf_release(&b->replies);
-	free(b);
-}
-
-/* Takes a whole reply. */
-static void
-deliver(const struct peer *to, struct buf *reply)
-{
-	if (to->batch) {
-		buf_addc(&to->batch->replies,
-		    to->batch->replies.len > 0 ? ',' : '[');
-		buf_add(&to->batch->replies, reply->data, reply->len);
-		batch_done(to->batch);
-	} else {
-		emit(reply);
-	}
-	buf_release(reply);
-}
-
-static void
-refuse(const struct peer *to, int code, const char *message, const char *data)
-{
-	struct buf reply = BUF_INIT;
-
-	rpc_error(to->id, code, message, data, &reply);
-	deliver(to, &reply);
-}
-
-/* Members of a result, which are released, and what the era adds to them. */
-static void
-answer_as(const struct peer *to, struct buf *members, struct buf *reply)
-{
-	struct buf result = BUF_INIT;
-
-	buf_addc(&result, '{');
-	if (to->modern)
-		out_str(&result, "resultType", "complete");
-	if (to->modern && members->len > 0)
-		buf_addc(&result, ',');
-	buf_add(&result, buf_str(members), members->len);
-	if (to->modern) {
-		out_key(&result, "_meta");
-		buf_adds(&result, "{\"" META "serverInfo\":" SERVER "}");
-	}
-	buf_addc(&result, '}');
-	rpc_result(to->id, &result, reply);
-	buf_release(&result);
-	buf_release(members);
-}
-
-static void
-answer(const struct peer *to, struct buf *members)
-{
-	struct buf reply = BUF_INIT;
-
-	answer_as(to, members, &reply);
-	deliver(to, &reply);
-}
-
-/* What a tool says: an object, twice, as some clients show the one or the
- * other. */
-static void
-tool_members(const struct buf *object, bool is_error, struct buf *out)
-{
-	out_key(out, "content");
-	if (mcp.tools.reference) {
-		buf_adds(out, "[]");
-	} else {
-		buf_adds(out, "[{\"type\":\"text\",\"text\":");
-		out_string(out, object->data, object->len);
-		buf_adds(out, "}]");
-	}
-	out_key(out, "structuredContent");
-	buf_add(out, object->data, object->len);
-	out_bool(out, "isError", is_error);
-}
-
-static void
-answer_failure(const struct peer *to, struct failure *f)
-{
-	struct buf object = BUF_INIT, members = BUF_INIT;
-
-	failure_print(f, &object);
-	tool_members(&object, true, &members);
-	answer(to, &members);
-	buf_release(&object);
-	failure_release(f);
-}
-
-/* Takes what a gateway answered. */
-static void
-answer_tool(const struct peer *to, const struct op *op, struct buf *text)
-{
-	struct failure f = FAILURE_INIT;
-	struct span all = { text->data, text->len };
-	struct buf object = BUF_INIT, members = BUF_INIT, reply = BUF_INIT;
-
-	while (all.n > 0 && strchr(" \t\r", *all.p))
-		all.p++, all.n--;
-	if (all.n == 0 || *all.p != '{') {
-		failure_set(&f, KIND_PROTOCOL,
-		    "gateway response must be a JSON object");
-		answer_failure(to, &f);
-		return;
-	}
-	if (mcp.tools.reference)
-		json_compact(all, &object);
-	else
-		rpc_normal(all, &object);
-	tool_members(&object, json_member(all, "error").p != NULL, &members);
-	buf_release(&object);
-	answer_as(to, &members, &reply);
-	if (reply.len < REPLY_BYTES) {
-		deliver(to, &reply);
-		return;
-	}
-	buf_release(&reply);
-	out_num(&f.details, "bytes", all.n);
-	failure_set(&f, KIND_TOO_LARGE,
-	    "the answer of %s has %zu bytes, more than clients take: ask for "
-	    "less of it, by its arguments (offset and limit, where it has them)",
-	    op->name, all.n);
-	answer_failure(to, &f);
-}
-
-/* ---- calls ---- */
-
-static void
-run_free(struct run *r)
-{
-	call_end(&r->call);
-	buf_release(&r->request);
-	buf_release(&r->reply);
-	buf_release(&r->said);
-	failure_release(&r->failure);
-	free(r->id);
-	free(r->token);
-	free(r);
-}
-
-/* Takes it out of the list; the caller frees it. */
-static void
-run_unlink(struct run *r)
-{
-	struct run **at = &mcp.runs;
-
-	while (*at != r)
-		at = &(*at)->next;
-	*at = r->next;
-	mcp.nruns--;
-}
-
-static void
-run_finish(struct run *r)
-{
-	run_unlink(r);
-	if (r->failure.kind)
-		answer_failure(&r->peer, &r->failure);
-	else
-		answer_tool(&r->peer, r->op, &r->reply);
-	run_free(r);
-}
-
-/* When it is told how a call gets on; what the gateway says first, at once. */
-static int64_t
-report_due(const struct run *r)
-{
-	if (!r->token || r->done)
-		return LINE_NEVER;
-	if (r->said.len > 0)
-		return r->reports > 0 ? r->told + SAID_MS : 0;
-	return r->told + PROGRESS_MS;
-}
-
-static void
-run_report(struct run *r, int64_t now)
-{
-	struct buf line = BUF_INIT;
-
-	if (now < report_due(r))
-		return;
-	if (r->said.len == 0)
-		buf_addf(&r->said, "%s: running, %" PRId64 " s", r->op->name,
-		    (now - r->began) / 1000);
-	buf_addf(&line,
-	    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\","
-	    "\"params\":{\"progressToken\":%s,\"progress\":%" PRIu64,
-	    r->token, ++r->reports);
-	out_text(&line, "message", buf_str(&r->said));
-	buf_adds(&line, "}}");
-	emit(&line);
-	buf_release(&line);
-	buf_cut(&r->said, 0);
-	r->told = now;
-}
-
-static void
-run_said(void *arg, const char *text)
-{
-	struct run *r = arg;
-
-	buf_cut(&r->said, 0);
-	buf_adds(&r->said, text);
-	run_report(r, clock_ms());
-}
-
-/* When it has to be looked at again. */
-static int64_t
-run_due(const struct run *r)
-{
-	int64_t due = call_due(&r->call);
-
-	if (r->done)
-		return r->told + HOLD_MS;
-	if (r->bound < due)
-		due = r->bound;
-	return report_due(r) < due ? report_due(r) : due;
-}
-
-static void
-run_late(struct run *r)
-{
-	struct failure *f = &r->failure;
-
-	call_end(&r->call);
-	out_str(&f->details, "reason", "timeout");
-	failure_set(f, KIND_CONNECTION, "no answer within %d ms: %s",
-	    (int)(r->bound - r->began),
-	    r->op->cancel ? "given up"
-			  : "it may still go on, look before you try again");
-}
-
-/* Goes on as far as it can; may be gone afterwards. */
-static void
-run_step(struct run *r, int64_t now)
-{
-	enum call_state state;
-
-	if (!r->done) {
-		state = call_step(&r->call, &r->reply, &r->failure);
-		r->done = state == CALL_GOOD || state == CALL_BAD;
-		if (!r->done && now >= r->bound) {
-			run_late(r);
-			r->done = true;
-		}
-		run_report(r, now);
-	}
-	/* Clients lose track of a report that comes with the answer. */
-	if (r->done && (r->reports == 0 || now >= r->told + HOLD_MS))
-		run_finish(r);
-}
-
-static struct run *
-run_new(const struct peer *to)
-{
-	struct run *r = xcalloc(1, sizeof *r), **at = &mcp.runs;
-
-	while (*at)
-		at = &(*at)->next;
-	*at = r;
-	mcp.nruns++;
-	r->id = xstrndup(to->id.p, to->id.n);
-	r->peer = *to;
-	r->peer.id.p = r->id;
-	r->failure = (struct failure)FAILURE_INIT;
-	r->call.in.fd = -1;
-	r->began = r->told = clock_ms();
-	return r;
-}
-
-static void
-cancel(struct span params)
-{
-	struct span id = json_member(params, "requestId");
-	struct run *r = mcp.runs;
-
-	while (r && !rpc_same_id(r->peer.id, id))
-		r = r->next;
-	if (!r)
-		return;
-	run_unlink(r);
-	batch_done(r->peer.batch);
-	run_free(r);
-}
-
-/* A string or a whole number, as it came; NULL: none. */
-static char *
-progress_token(struct span params)
-{
-	struct span s =
-	    json_member(json_member(params, "_meta"), "progressToken");
-
-	if (!s.p || !strchr("\"-0123456789", *s.p) ||
-	    (*s.p != '"' &&
-		(memchr(s.p, '.', s.n) || memchr(s.p, 'e', s.n) ||
-		    memchr(s.p, 'E', s.n))))
-		return NULL;
-	return xstrndup(s.p, s.n);
-}
-
-/*
- * Until when there must be an answer. Who hears how it gets on waits for what
- * takes long by its nature.
- */
-static int64_t
-patience(const struct run *r, const struct opcli *given)
-{
-	uint64_t ms = client_patience(r->op, given);
-
-	if (!mcp.tools.reference)
-		ms = r->token && r->op->deadline_ms > OP_DEADLINE_MS
-		    ? r->op->deadline_ms + GATE_MS
-		    : ANSWER_MS;
-	return ms > 0 ? r->began + (int64_t)ms : LINE_NEVER;
-}
-
-/* What becomes of a command whose call is cancelled, where somebody said. */
-static void
-add_on_cancel(const struct op *op, struct opcli *given, struct span params)
-{
-	const struct op_arg *a = op_arg(op, "on_cancel");
-	struct span s = json_member(json_member(params, "_meta"), ON_CANCEL);
-	struct buf text = BUF_INIT;
-	bool ends = mcp.ends;
-
-	if (json_string(s, &text))
-		ends = strcmp(buf_str(&text), "end") == 0;
-	if (a && ends)
-		buf_adds(&given->value[a - op->arg], "\"end\"");
-	buf_release(&text);
-}
-
-static void
-begin_call(const struct peer *to, const struct op *op, struct opcli *given,
-    const struct buf *sandbox, struct span params)
-{
-	struct run *r = run_new(to);
-	struct client_request q = {
-		.op = op,
-		.given = given,
-		.sandbox = sandbox->len > 0 ? sandbox->data : NULL,
-		.token = mcp.client.token,
-	};
-
-	if (!mcp.tools.reference) {
-		r->token = progress_token(params);
-		add_on_cancel(op, given, params);
-	}
-	q.progress = r->token != NULL;
-	client_print(&q, &r->request);
-	r->op = op;
-	r->call = (struct call){
-		.to = &mcp.client.to,
-		.line = r->request.data,
-		.n = r->request.len,
-		.connect_ms = CALL_CONNECT_MS,
-		.said = run_said,
-		.arg = r,
-	};
-	r->bound = patience(r, given);
-	call_start(&r->call);
-	run_step(r, clock_ms());
-}
-
-static void
-call_tool(const struct peer *to, struct span params)
-{
-	struct span name = json_member(params, "name");
-	struct span args = json_member(params, "arguments");
-	struct buf text = BUF_INIT, sandbox = BUF_INIT, why = BUF_INIT;
-	struct failure f = FAILURE_INIT;
-	struct opcli given = OPCLI_INIT;
-	const struct op *op;
-
-	if (json_is(args, "null"))
-		args.p = NULL;
-	if (!json_string(name, &text)) {
-		refuse(to, RPC_PARAMS, "name must be a string", NULL);
-	} else if (args.p && *args.p != '{') {
-		refuse(to, RPC_PARAMS, "arguments must be an object", NULL);
-	} else {
-		op = mcptool_find(&mcp.tools, &text);
-		if (!op)
-			failure_set(&f, KIND_INVALID, "unknown operation: %s",
-			    buf_str(&text));
-		else if (!mcptool_take(
-			     &mcp.tools, op, args, &given, &sandbox, &why))
-			failure_set(&f, KIND_INVALID, "%s", buf_str(&why));
-		else if (mcp.nruns >= CALLS_MAX)
-			failure_set(&f, KIND_BUSY,
-			    "%d calls are waiting, which is the most",
-			    CALLS_MAX);
-		else
-			begin_call(to, op, &given, &sandbox, params);
-		if (f.kind)
-			answer_failure(to, &f);
-	}
-	opcli_release(&given);
-	buf_release(&text);
-	buf_release(&sandbox);
-	buf_release(&why);
+	fail(EXIT_FAULT, "unable to write: %s", strerror(errno));
 }
 
 /* ---- methods ---- */
 
 static void
-list_tools(const struct peer *to, struct span params)
+call_tool(const struct mcp_peer *to, struct span params)
+{
+	mcpcalls_begin(&mcp.calls, to, params);
+}
+
+static void
+list_tools(const struct mcp_peer *to, struct span params)
 {
 	struct span cursor = json_member(params, "cursor");
 	struct buf members = BUF_INIT;
 
 	/* All are on the first page. */
 	if (cursor.p && !json_is(cursor, "null")) {
-		refuse(to, RPC_PARAMS, "Invalid cursor", NULL);
+		mcp_refuse(to, RPC_PARAMS, "Invalid cursor", NULL);
 		return;
 	}
 	out_key(&members, "tools");
 	mcptools_print(&mcp.tools, &members);
 	if (to->modern)
 		buf_adds(&members, "," CACHE);
-	answer(to, &members);
+	mcp_answer(to, &members, 0);
 }
 
+static const char *const legacy_versions[] = { "2024-11-05", "2025-03-26",
+	"2025-06-18", "2025-11-25" };
+
 static void
-initialize(const struct peer *to, struct span params)
+initialize(const struct mcp_peer *to, struct span params)
 {
 	struct buf wanted = BUF_INIT, members = BUF_INIT;
 
 	if (!json_string(json_member(params, "protocolVersion"), &wanted)) {
-		refuse(
+		mcp_refuse(
 		    to, RPC_PARAMS, "protocolVersion must be a string", NULL);
 		return;
 	}
@@ -652,22 +176,22 @@ initialize(const struct peer *to, struct span params)
 			mcp.version = legacy_versions[i];
 	out_str(&members, "protocolVersion", mcp.version);
 	buf_adds(&members,
-	    ",\"capabilities\":{\"tools\":{}},\"serverInfo\":" SERVER);
-	answer(to, &members);
+	    ",\"capabilities\":{\"tools\":{}},\"serverInfo\":" MCP_SERVER);
+	mcp_answer(to, &members, 0);
 	buf_release(&wanted);
 }
 
 static void
-ping(const struct peer *to, struct span params)
+ping(const struct mcp_peer *to, struct span params)
 {
 	struct buf members = BUF_INIT;
 
 	(void)params;
-	answer(to, &members);
+	mcp_answer(to, &members, 0);
 }
 
 static void
-discover(const struct peer *to, struct span params)
+discover(const struct mcp_peer *to, struct span params)
 {
 	struct buf members = BUF_INIT;
 
@@ -675,12 +199,12 @@ discover(const struct peer *to, struct span params)
 	buf_adds(&members,
 	    "\"supportedVersions\":[\"" MODERN
 	    "\"],\"capabilities\":{\"tools\":{}}," CACHE);
-	answer(to, &members);
+	mcp_answer(to, &members, 0);
 }
 
 /* Nothing of ours changes, so nothing follows what we say here. */
 static void
-listen_to(const struct peer *to, struct span params)
+listen_to(const struct mcp_peer *to, struct span params)
 {
 	struct buf line = BUF_INIT;
 
@@ -688,18 +212,18 @@ listen_to(const struct peer *to, struct span params)
 	buf_addf(&line,
 	    "{\"jsonrpc\":\"2.0\","
 	    "\"method\":\"notifications/subscriptions/acknowledged\","
-	    "\"params\":{\"_meta\":{\"" META "subscriptionId\":%.*s},"
+	    "\"params\":{\"_meta\":{\"" MCP_META "subscriptionId\":%.*s},"
 	    "\"notifications\":{}}}",
 	    (int)to->id.n, to->id.p);
-	emit(&line);
+	mcpout_emit(to->out, &line);
 	buf_release(&line);
-	batch_done(to->batch);
+	mcp_batch_done(to->batch);
 }
 
 static const struct method {
 	const char *name;
 	bool legacy, modern;
-	void (*serve)(const struct peer *to, struct span params);
+	void (*serve)(const struct mcp_peer *to, struct span params);
 } methods[] = {
 	{ "tools/call", true, true, call_tool },
 	{ "tools/list", true, true, list_tools },
@@ -739,34 +263,36 @@ is_log_level(struct span s)
 
 /* The request says which version it speaks: is it ours, and all there? */
 static bool
-check_claim(const struct peer *to, struct span meta)
+check_claim(const struct mcp_peer *to, struct span meta)
 {
-	struct span claim = json_member(meta, META "protocolVersion");
-	struct span able = json_member(meta, META "clientCapabilities");
-	struct span level = json_member(meta, META "logLevel");
+	struct span claim = json_member(meta, MCP_META "protocolVersion");
+	struct span able = json_member(meta, MCP_META "clientCapabilities");
+	struct span level = json_member(meta, MCP_META "logLevel");
 	struct buf data = BUF_INIT;
 	bool good = false;
 
 	if (*claim.p != '"') {
-		refuse(to, RPC_PARAMS,
-		    "_meta key " META "protocolVersion must be a string", NULL);
+		mcp_refuse(to, RPC_PARAMS,
+		    "_meta key " MCP_META "protocolVersion must be a string",
+		    NULL);
 	} else if (!json_is(claim, "\"" MODERN "\"")) {
 		buf_addf(&data,
 		    "{\"supported\":[\"" MODERN "\"],"
 		    "\"requested\":%.*s}",
 		    (int)claim.n, claim.p);
-		refuse(
+		mcp_refuse(
 		    to, RPC_VERSION, "Unsupported protocol version", data.data);
 	} else if (!able.p) {
-		refuse(to, RPC_PARAMS,
-		    "missing _meta key " META "clientCapabilities", NULL);
+		mcp_refuse(to, RPC_PARAMS,
+		    "missing _meta key " MCP_META "clientCapabilities", NULL);
 	} else if (*able.p != '{') {
-		refuse(to, RPC_PARAMS,
-		    "_meta key " META "clientCapabilities must be an object",
+		mcp_refuse(to, RPC_PARAMS,
+		    "_meta key " MCP_META
+		    "clientCapabilities must be an object",
 		    NULL);
 	} else if (level.p && !is_log_level(level)) {
-		refuse(to, RPC_PARAMS,
-		    "_meta key " META "logLevel must be a level", NULL);
+		mcp_refuse(to, RPC_PARAMS,
+		    "_meta key " MCP_META "logLevel must be a level", NULL);
 	} else {
 		good = true;
 	}
@@ -775,31 +301,31 @@ check_claim(const struct peer *to, struct span meta)
 }
 
 static void
-serve(struct peer *to, const struct rpc *m)
+serve(struct mcp_peer *to, const struct rpc *m)
 {
 	struct span meta = json_member(m->params, "_meta");
 	const char *name = buf_str(&m->method);
 	const struct method *found;
 	bool whole = strlen(name) == m->method.len;
 
-	to->modern = json_member(meta, META "protocolVersion").p != NULL;
+	to->modern = json_member(meta, MCP_META "protocolVersion").p != NULL;
 	if (to->modern && !check_claim(to, meta))
 		return;
 	found = whole ? find_method(name, to->modern) : NULL;
 	if (!to->modern && strcmp(name, "server/discover") == 0) {
-		refuse(to, RPC_PARAMS,
-		    "missing _meta keys " META "protocolVersion and " META
-		    "clientCapabilities",
+		mcp_refuse(to, RPC_PARAMS,
+		    "missing _meta keys " MCP_META
+		    "protocolVersion and " MCP_META "clientCapabilities",
 		    NULL);
 	} else if (!found) {
-		refuse(to, RPC_METHOD, name, NULL);
+		mcp_refuse(to, RPC_METHOD, name, NULL);
 	} else if (!to->modern && !mcp.version && found->modern) {
-		refuse(to, RPC_PARAMS,
-		    "send initialize first, or put " META
+		mcp_refuse(to, RPC_PARAMS,
+		    "send initialize first, or put " MCP_META
 		    "protocolVersion into params._meta",
 		    NULL);
 	} else if (m->params.p && *m->params.p != '{') {
-		refuse(to, RPC_PARAMS, "params must be an object", NULL);
+		mcp_refuse(to, RPC_PARAMS, "params must be an object", NULL);
 	} else {
 		found->serve(to, m->params);
 	}
@@ -807,9 +333,9 @@ serve(struct peer *to, const struct rpc *m)
 
 /* One message, by itself or of a batch. */
 static void
-take_message(struct span text, struct batch *batch)
+take_message(struct span text, struct mcp_batch *batch)
 {
-	struct peer to = { .batch = batch };
+	struct mcp_peer to = { .out = &mcp.out, .batch = batch };
 	struct rpc m;
 
 	rpc_read(text, &m);
@@ -819,15 +345,15 @@ take_message(struct span text, struct batch *batch)
 		serve(&to, &m);
 		break;
 	case RPC_BAD:
-		refuse(&to, RPC_REQUEST, "Invalid Request", NULL);
+		mcp_refuse(&to, RPC_REQUEST, "Invalid Request", NULL);
 		break;
 	case RPC_NOTE:
 		if (strcmp(buf_str(&m.method), "notifications/cancelled") == 0)
-			cancel(m.params);
-		batch_done(batch);
+			mcpcalls_cancel(&mcp.calls, m.params);
+		mcp_batch_done(batch);
 		break;
 	case RPC_REPLY:
-		batch_done(batch);
+		mcp_batch_done(batch);
 		break;
 	}
 	rpc_release(&m);
@@ -848,7 +374,7 @@ begins_session(struct span text)
 static void
 take_batch(struct span all)
 {
-	struct batch *batch;
+	struct mcp_batch *batch;
 	struct span one;
 	size_t pos = 0, n = 0;
 	bool good = mcp.version && strcmp(mcp.version, BATCHES) == 0;
@@ -858,35 +384,38 @@ take_batch(struct span all)
 		n++;
 	}
 	if (!good || n == 0) {
-		refuse(&(struct peer){ .batch = NULL }, RPC_REQUEST,
-		    "Invalid Request", NULL);
+		mcp_refuse(&nobody, RPC_REQUEST, "Invalid Request", NULL);
 		return;
 	}
 	batch = xcalloc(1, sizeof *batch);
+	batch->out = &mcp.out;
 	/* One more, so that it is not over before its end. */
 	batch->waits = n + 1;
 	for (pos = 0; json_element(all, &pos, &one);)
 		take_message(one, batch);
-	batch_done(batch);
+	mcp_batch_done(batch);
 }
 
 static void
 take_line(const char *p, size_t n)
 {
 	static const char bom[] = "\xef\xbb\xbf";
-	const struct peer nobody = { .batch = NULL };
 
-	if (!mcp.begun && n >= 3 && memcmp(p, bom, 3) == 0)
-		p += 3, n -= 3;
+	if (!mcp.begun && n >= 3 && memcmp(p, bom, 3) == 0) {
+		p += 3;
+		n -= 3;
+	}
 	mcp.begun = true;
 	if (n > 0 && p[n - 1] == '\r')
 		n--;
-	while (n > 0 && (*p == ' ' || *p == '\t'))
-		p++, n--;
+	while (n > 0 && (*p == ' ' || *p == '\t')) {
+		p++;
+		n--;
+	}
 	if (n == 0)
 		return;
 	if (!json_is_valid(p, n, NULL, NULL))
-		refuse(&nobody, RPC_PARSE, "Parse error", NULL);
+		mcp_refuse(&nobody, RPC_PARSE, "Parse error", NULL);
 	else if (*p == '[')
 		take_batch((struct span){ p, n });
 	else
@@ -911,8 +440,8 @@ take_lines(void)
 			break;
 		case LINE_LARGE:
 			if (!mcp.skips)
-				refuse(&(struct peer){ .batch = NULL },
-				    RPC_REQUEST, "the line is too long", NULL);
+				mcp_refuse(&nobody, RPC_REQUEST,
+				    "the line is too long", NULL);
 			mcp.skips = true;
 			line_drop(&mcp.in);
 			break;
@@ -938,22 +467,15 @@ take_lines(void)
 static void
 wait_for_more(struct pollfd *p)
 {
-	bool full = mcp.out.len - mcp.written > QUEUE_BYTES;
+	const bool reads = mcp.end == LINE_NEVER && !is_full();
 	int64_t due = mcp.end;
 	nfds_t n = 2;
 
-	p[0] = (struct pollfd){ .fd = mcp.end == LINE_NEVER && !full ? mcp.in.fd
-								     : -1,
-		.events = POLLIN };
+	p[0] =
+	    (struct pollfd){ .fd = reads ? mcp.in.fd : -1, .events = POLLIN };
 	p[1] = (struct pollfd){ .fd = STDOUT_FILENO,
-		.events = mcp.out.len > 0 ? POLLOUT : 0 };
-	for (struct run *r = mcp.runs; r; r = r->next) {
-		p[n++] =
-		    (struct pollfd){ .fd = r->done ? -1 : call_fd(&r->call),
-			    .events = call_events(&r->call) };
-		if (run_due(r) < due)
-			due = run_due(r);
-	}
+		.events = mcpout_left(&mcp.out) > 0 ? POLLOUT : 0 };
+	n += mcpcalls_poll(&mcp.calls, p + n, &due);
 	if (poll(p, n, line_left(due)) == -1 && errno != EINTR)
 		fail(EXIT_FAULT, "unable to wait: %s", strerror(errno));
 	if (p[1].revents & (POLLERR | POLLHUP | POLLNVAL))
@@ -963,23 +485,17 @@ wait_for_more(struct pollfd *p)
 __attribute__((noreturn)) static void
 loop(void)
 {
-	struct pollfd *p = xcalloc(CALLS_MAX + 2, sizeof *p);
+	struct pollfd *p = xcalloc(MCP_CALLS_MAX + 2, sizeof *p);
 
 	while (mcp.end == LINE_NEVER ||
-	    ((mcp.runs || mcp.out.len > 0) && line_left(mcp.end) > 0)) {
-		struct run *next;
-		int64_t now;
-
+	    ((mcp.calls.n > 0 || mcpout_left(&mcp.out) > 0) &&
+		line_left(mcp.end) > 0)) {
 		wait_for_more(p);
 		if (p[1].revents & POLLOUT)
 			flush_some();
 		if (p[0].revents || (mcp.held && !is_full()))
 			take_lines();
-		now = clock_ms();
-		for (struct run *r = mcp.runs; r; r = next) {
-			next = r->next;
-			run_step(r, now);
-		}
+		mcpcalls_step(&mcp.calls);
 	}
 	exit(EXIT_OK);
 }
@@ -1017,8 +533,8 @@ configure(enum op_set set, const char *endpoint, const char *token)
 	fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (fd == -1)
 		fail(EXIT_LOCAL,
-		    "unable to open the operations in "
-		    "%s: %s (SB_OPS names another directory)",
+		    "unable to open the operations in %s: %s "
+		    "(SB_OPS names another directory)",
 		    path ? path : "?", strerror(errno));
 	if (!mcptools_read(fd, set, mcp.tools.reference, &mcp.tools, &why))
 		fail(
@@ -1068,7 +584,7 @@ main(int argc, char **argv)
 			stdout_done();
 			return EXIT_OK;
 		case 'c':
-			mcp.ends = true;
+			mcp.calls.ends = true;
 			continue;
 		case 'r':
 			mcp.tools.reference = true;

@@ -136,9 +136,11 @@ normal_number(const char *p, size_t n, struct buf *out)
 		if (p[n - 1] == '.')
 			n--;
 	}
+	/* There is one zero. */
 	if (n == 2 && memcmp(p, "-0", 2) == 0)
-		p++, n--;
-	buf_add(out, p, n);
+		buf_addc(out, '0');
+	else
+		buf_add(out, p, n);
 }
 
 void
