@@ -3,7 +3,7 @@
 bats_require_minimum_version 1.5.0
 load lib
 load gate
-load mcp
+load mcp-lines
 
 # The tools of models: MCP, gateway, the gate of a sandbox, command, and back,
 # line by line. With clients that people have it is flow-mcp.bats.

@@ -139,7 +139,7 @@ gateway() {
 	rm -f "$T/ready.$$"
 	(
 		# Not the ends of a test that talks to somebody.
-		# shellcheck disable=SC2154 # of mcp.bash
+		# shellcheck disable=SC2154 # of mcp-lines.bash
 		[ -z "${to:-}" ] || exec {to}>&- {from}<&-
 		exec s6-ipcserver -1 "$sock" "$T/script"
 	) >"$T/ready.$$" 3>&- &

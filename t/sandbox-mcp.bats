@@ -3,7 +3,7 @@
 bats_require_minimum_version 1.5.0
 load lib
 load gate
-load mcp
+load mcp-lines
 
 # The protocol, line by line, against a gateway that is a shell script. What
 # tools do is in flow-mcp.bats.

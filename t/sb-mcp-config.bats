@@ -2,7 +2,7 @@
 bats_require_minimum_version 1.5.0
 load lib
 load gate
-load mcp
+load mcp-lines
 
 @test "clients and sets that there are not are 100" {
 	for a in "" x "claude-code codex" "--command codex" "-s x codex" "-x codex"; do
