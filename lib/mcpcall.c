@@ -23,7 +23,7 @@ enum {
 	GATE_MS = 5000, /* what a gateway takes besides an operation */
 	PROGRESS_MS = 5000, /* between reports, where nothing else is said */
 	SAID_MS = 1000, /* between reports at the least */
-	HOLD_MS = 25 /* from a report to the answer */
+	HOLD_MS = 20 /* from a report to the answer */
 };
 
 /* A tool that is being called. */
@@ -37,7 +37,9 @@ struct mcpcall {
 	struct failure failure;
 	int64_t began, bound; /* when it is answered at the latest */
 	int64_t told; /* the last report, or the beginning */
-	uint64_t reports;
+	uint64_t reports,
+	    mark; /* so many; of the bytes said, behind the last */
+	int64_t shown; /* when it was written; 0: not yet */
 	struct buf said; /* not reported yet */
 	bool done; /* the answer is there */
 };
@@ -173,6 +175,8 @@ run_report(struct mcpcall *r, int64_t now)
 	out_text(&line, "message", buf_str(&r->said));
 	buf_adds(&line, "}}");
 	mcpout_emit(r->peer.out, &line);
+	r->mark = r->peer.out->said;
+	r->shown = 0;
 	buf_release(&line);
 	buf_cut(&r->said, 0);
 	r->told = now;
@@ -195,7 +199,7 @@ run_due(const struct mcpcall *r)
 	int64_t due = call_due(&r->call);
 
 	if (r->done)
-		return r->told + HOLD_MS;
+		return r->shown > 0 ? r->shown + HOLD_MS : LINE_NEVER;
 	if (r->bound < due)
 		due = r->bound;
 	return report_due(r) < due ? report_due(r) : due;
@@ -229,8 +233,11 @@ run_step(struct mcpcalls *c, struct mcpcall *r, int64_t now)
 		}
 		run_report(r, now);
 	}
+	if (r->shown == 0 && r->peer.out->gone >= r->mark)
+		r->shown = now;
 	/* Clients lose track of a report that comes with the answer. */
-	if (r->done && (r->reports == 0 || now >= r->told + HOLD_MS))
+	if (r->done &&
+	    (r->reports == 0 || (r->shown > 0 && now >= r->shown + HOLD_MS)))
 		run_finish(c, r);
 }
 

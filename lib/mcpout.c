@@ -15,6 +15,7 @@ mcpout_emit(struct mcpout *o, const struct buf *message)
 {
 	buf_add(&o->queue, message->data, message->len);
 	buf_addc(&o->queue, '\n');
+	o->said += message->len + 1;
 }
 
 size_t
@@ -52,6 +53,7 @@ mcpout_flush(struct mcpout *o)
 	if (w == -1)
 		return errno == EAGAIN || errno == EINTR ? 0 : -1;
 	o->written += (size_t)w;
+	o->gone += (size_t)w;
 	if (mcpout_left(o) == 0) {
 		buf_release(&o->queue);
 		o->written = 0;

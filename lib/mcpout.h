@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "buf.h"
 #include "json.h"
@@ -19,6 +20,7 @@
 
 struct mcpout {
 	int fd;
+	uint64_t said, gone; /* bytes: ever queued, ever written */
 	struct buf queue; /* private, as the rest */
 	size_t written;
 	bool no_socket;

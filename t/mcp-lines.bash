@@ -3,10 +3,12 @@
 # Helpers of tests of the MCP server; loaded after gate.
 
 # mcp ARGS…: starts sandbox-mcp; its process is $mcp. say and hear talk to it.
-mcp() {
+mcp() { mcp_by sandbox-mcp "$@"; }
+
+# mcp_by PROG…: by this.
+mcp_by() {
 	mkfifo "$T/to" "$T/from"
-	# shellcheck disable=SC2086 # nothing, or words
-	${WITH:-} sandbox-mcp "$@" <"$T/to" >"$T/from" 2>"$T/mcp.err" 3>&- &
+	"$@" <"$T/to" >"$T/from" 2>"$T/mcp.err" 3>&- &
 	mcp=$!
 	exec {to}>"$T/to" {from}<"$T/from"
 	rm "$T/to" "$T/from"
@@ -35,6 +37,7 @@ mcp_end() {
 V='"io.modelcontextprotocol/protocolVersion":"2026-07-28"'
 META="$V"',"io.modelcontextprotocol/clientCapabilities":{}'
 SERVER='{"name":"sandbox-mcp","title":"EphemeralOS Sandbox MCP","version":"0.1.0"}'
+# shellcheck disable=SC2034 # for the tests
 INFO='"_meta":{"io.modelcontextprotocol/serverInfo":'"$SERVER"'}'
 
 # rpc ID METHOD [PARAMS]: a request; modern ID METHOD [MEMBERS]: one that claims

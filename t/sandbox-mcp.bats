@@ -575,20 +575,29 @@ tools() {
 	gateway 'printf "{\"a\":\"\\342\\200\\250\"}\n"'
 	say "$(rpc 1 tools/call "$(tool list_sandboxes)")"
 	hears "$(result 1 $'{"a":"\xe2\x80\xa8"}' false)"
-	gateway 'printf "{\"a\":\""; head -c 3000000 /dev/zero | tr "\0" x; echo "\"}"'
+	gateway 'printf "{\"a\":\""; head -c 300000 /dev/zero | tr "\0" x; echo "\"}"'
 	say "$(rpc 1 tools/call "$(tool list_sandboxes)")"
 	hear
-	is ${#heard} $((6000000 + 130))
+	is ${#heard} $((600000 + 130))
 	mcp_end
 }
 
 # ---- at once ----
 
-# waits: a gateway that answers {"n":N} when the file goN is there, for the
-# sandbox N; it is in the file "asked".
+# waits: a gateway that answers {"n":"N"} when N is released, for the sandbox N;
+# it is in the file "asked", and then in "answered".
 waits() {
-	gateway 'n=${line#*\"sandbox_id\":\"}; n=${n%%\"*}; echo $n >>'"$T"'/asked
-	    until [ -e '"$T"'/go$n ]; do sleep 0.02; done; echo "{\"n\":$n}"'
+	gateway 'n=${line#*\"sandbox_id\":\"}; n=${n%%\"*}
+	    mkfifo '"$T"'/go$n 2>/dev/null
+	    echo $n >>'"$T"'/asked
+	    [ $n != says ] || printf "%s\n" "cli_log(\"first\\n\\u00e4\")"
+	    : <'"$T"'/go$n
+	    echo "{\"n\":\"$n\"}"; echo $n >>'"$T"'/answered'
+}
+# release N: whoever waits, or will wait.
+release() {
+	mkfifo "$T/go$1" 2>/dev/null || :
+	exec {released}<>"$T/go$1"
 }
 
 @test "23: calls run at once, and are answered as they end" {
@@ -606,8 +615,8 @@ waits() {
 	hear
 	is "$(jq .id <<<"$heard")" 10
 	for i in 5 8 1 3 2 7 4 6; do
-		touch go$i
-		hears "$(result $i '{"n":'$i'}' false)"
+		release $i
+		hears "$(result $i '{"n":"'$i'"}' false)"
 	done
 	mcp_end
 }
@@ -625,7 +634,7 @@ waits() {
 	say '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":6,"reason":"x"}}'
 	say '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":6}}'
 	pong
-	touch goe
+	release e
 	# It holds no connection any more.
 	is "$(find "/proc/$mcp/fd" -lname 'socket:*' | wc -l)" 0
 	gateway 'echo "{}"'
@@ -636,29 +645,31 @@ waits() {
 
 @test "24: who gives a token hears how it gets on, until the answer; who gives none does not" {
 	need strace
-	gateway 'printf "%s\n" "cli_log(\"first\\n\\u00e4\")"; until [ -e '"$T"'/go ]; do sleep 0.02; done; echo "cli_log(\"last\")"; echo "{}"'
-	WITH="strace -qq -ttt -s 300 -e trace=write -e signal=none -o $T/trace" mcp --set runtime
+	waits
+	mcp_by strace -qq -ttt -s 3000 -e trace=write -e signal=none -o trace sandbox-mcp --set runtime
 	legacy
 	say "$(rpc 1 tools/call "$(tool list_files '{"sandbox_id":"e"}')")"
-	eventually test -e got
+	eventually test -s asked
 	is "$(jq ._stream_logs got)" false
-	rm got
-	say "$(rpc 2 tools/call "$(tool list_files '{"sandbox_id":"e"}' '"_meta":{"progressToken":"t\/1"}')")"
+	say "$(rpc 2 tools/call "$(tool list_files '{"sandbox_id":"says"}' '"_meta":{"progressToken":"t\/1"}')")"
 	progress() { printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t\/1","progress":%d,"message":"%s"}}' "$1" "$2"; }
 	hears "$(progress 1 'first\nä')"
 	is "$(jq ._stream_logs got)" true
-	hears "$(progress 2 "list_files: running, 5 s")"
-	hears "$(progress 3 "list_files: running, 10 s")"
-	touch go
-	hear
-	hear
-	case $heard in
-	*progress*) hear ;;
-	esac
+	for i in 2 3; do
+		hear
+		is "$(sed -E 's/[0-9]+ s"/N s"/' <<<"$heard")" "$(progress $i "list_files: running, N s")"
+	done
+	release says
+	until hear && [[ $heard = *'"id":2'* ]]; do
+		has "$heard" '"progressToken"'
+	done
+	is "$heard" "$(result 2 '{"n":"says"}' false)"
+	release e
+	hears "$(result 1 '{"n":"e"}' false)"
 	mcp_end
 	# Not just before the answer.
-	perl -ne 'if (/^(\d+\.\d+) write\(1, "\{\\"jsonrpc\\":\\"2.0\\",\\"method/) { $p = $1 }
-	    elsif (/^(\d+\.\d+) write\(1, "\{\\"jsonrpc\\":\\"2.0\\",\\"id\\":2/) { print $1 - $p >= 0.015 ? "later" : "at once" }' trace >when
+	perl -ne '/^(\d+\.\d+) write\(1, / or next; $t = $1; $p = $t if /notifications\/progress/;
+	    print $t - $p >= 0.015 ? "later" : "at once" if /\\"id\\":2,\\"result/' trace >when
 	is "$(cat when)" later
 }
 
@@ -700,7 +711,7 @@ waits() {
 	say '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}'
 	pong
 	mcp_end
-	touch goe
+	release e
 }
 
 @test "on_cancel: who calls says what becomes of the command, or who starts the server" {
@@ -735,7 +746,7 @@ waits() {
 	done >calls
 	cat calls >&"$to"
 	hears "$(result 201 "$(error server_busy "200 calls are waiting, which is the most")" true)"
-	touch go1
+	release 1
 	for i in $(seq 200); do
 		hear
 		jq .id <<<"$heard"
@@ -752,17 +763,21 @@ waits() {
 	legacy
 	say "$(rpc 1 tools/call "$(tool list_files '{"sandbox_id":"1"}')")" "$(rpc 2 tools/call "$(tool list_files '{"sandbox_id":"2"}')")"
 	eventually eval '[ "$(sort asked | uniq | wc -l)" = 2 ]'
-	touch go1
+	# When it goes on the end is there, and an answer.
+	kill -STOP "$mcp"
+	release 1
+	eventually grep -qx 1 answered
 	exec {to}>&-
-	is "$(cat <&"$from")" "$(result 1 '{"n":1}' false)"
+	kill -CONT "$mcp"
+	is "$(cat <&"$from")" "$(result 1 '{"n":"1"}' false)"
 	wait "$mcp"
-	touch go2
+	release 2
 }
 
 @test "26: signals end it, and a reader that has gone, too" {
 	for s in TERM INT HUP; do
 		# A background job of a shell would ignore INT.
-		WITH="env --default-signal=INT" mcp --set runtime
+		mcp_by env --default-signal=INT sandbox-mcp --set runtime
 		legacy
 		kill -$s "$mcp"
 		wait "$mcp" || :
@@ -788,13 +803,13 @@ waits() {
 @test "who does not read holds up nothing but himself: all comes in the end" {
 	mcp --set runtime
 	legacy
-	for i in $(seq 300); do
+	for i in $(seq 100); do
 		rpc "$i" tools/list
 		echo
 	done >calls
 	cat calls >&"$to"
 	say "$(rpc '"last"' ping)"
-	for i in $(seq 300); do
+	for i in $(seq 100); do
 		hear
 		case $heard in '{"jsonrpc":"2.0","id":'"$i"',"result":{"tools":['*) ;; *) fail "$heard" ;; esac
 	done
@@ -813,7 +828,6 @@ session() {
 
 @test "lines in pieces of any size are the same lines" {
 	need perl
-	gateway 'echo "{}"'
 	session >lines
 	sandbox-mcp --set runtime <lines | sort >want
 	is "$(wc -l <want)" 8
@@ -826,7 +840,6 @@ session() {
 
 @test "damaged lines: it lives, and says nothing but messages" {
 	need perl
-	gateway 'echo "{}"'
 	session >lines
 	perl -e 'srand 7; my @l = <STDIN>; for (1 .. 3000) { my $l = $l[rand @l]; chomp $l;
 	    for (0 .. rand 4) { my $at = rand length $l; my $k = int rand 5;

@@ -80,16 +80,23 @@ load mcp-lines
 	gate_start store
 	serve "$sock" "$ops"
 	box_start
-	lines() { printf '%s\n' "$(rpc 1 initialize '{"protocolVersion":"2025-11-25"}')" "$@"; }
+	# asks COMMAND REQUEST: its answer is in $heard.
+	asks() {
+		mcp_by bash -c "exec $1"
+		legacy
+		say "$2"
+		hear
+		mcp_end
+	}
 	sb-mcp-config -s runtime -s management --command >commands
-	lines "$(rpc 2 tools/call "$(tool list_files '{"sandbox_id":"eos-1"}')")" | bash -c "$(sed -n 1p commands)" | tail -n 1 >out
-	is "$(jq -c .result.structuredContent out)" '{"path":"","entries":[],"truncated":false}'
-	lines "$(rpc 2 tools/call "$(tool list_sandboxes)")" | bash -c "$(sed -n 2p commands)" | tail -n 1 >out
-	is "$(jq -c '.result.structuredContent.sandboxes[].id' out)" '"eos-1"'
+	asks "$(sed -n 1p commands)" "$(rpc 2 tools/call "$(tool list_files '{"sandbox_id":"eos-1"}')")"
+	is "$(jq -c .result.structuredContent <<<"$heard")" '{"path":"","entries":[],"truncated":false}'
+	asks "$(sed -n 2p commands)" "$(rpc 2 tools/call "$(tool list_sandboxes)")"
+	is "$(jq -c '.result.structuredContent.sandboxes[].id' <<<"$heard")" '"eos-1"'
 	# The token of one in the server of the other.
-	lines "$(rpc 2 tools/call "$(tool list_sandboxes)")" | bash -c "$(sed -n 1p commands | sed 's/runtime$/management/')" | tail -n 1 >out
-	is "$(jq -r .result.structuredContent.error.kind out)" unauthorized
+	asks "$(sed -n 1p commands | sed 's/runtime$/management/')" "$(rpc 2 tools/call "$(tool list_sandboxes)")"
+	is "$(jq -r .result.structuredContent.error.kind <<<"$heard")" unauthorized
 	# The launchers of the sources do the same.
-	lines "$(rpc 2 tools/list)" | SANDBOX_GATEWAY_AUTH_TOKEN=x "$SB_TOP/mcp/observability" | tail -n 1 >out
-	is "$(jq -r '.result.tools[0].name' out)" snapshot
+	asks "'$SB_TOP/mcp/observability'" "$(rpc 2 tools/list)"
+	is "$(jq -r '.result.tools[0].name' <<<"$heard")" snapshot
 }
