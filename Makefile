@@ -109,7 +109,7 @@ tests: all $(UNITS) $(HELPERS)
 
 # FILES= names some of the tests.
 check:
-	@t/deps check
+	@t/deps check $(if $(FILES),$(findstring mcp,$(FILES)),mcp)
 	@$(MAKE) --no-print-directory tests
 	@t/run $(B) $(FILES)
 
@@ -130,7 +130,7 @@ lint:
 	@t/lint
 
 bench:
-	@t/deps bench
+	@t/deps bench mcp
 	@$(MAKE) --no-print-directory all
 	@t/bench $(B)
 
