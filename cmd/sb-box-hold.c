@@ -25,8 +25,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,23 +80,15 @@ fence(int dirfd, const char *id)
 __attribute__((noreturn)) static void
 be_first(int go, int report, struct rootfs *root, char **argv)
 {
-	struct pollfd parent = { .fd = go, .events = POLLIN };
 	struct buf readonly = BUF_INIT, why = BUF_INIT;
-	char *dir, byte;
+	const char *what;
+	char *dir;
 
-	if (io_read_all(go, &byte, 1) != 1)
-		_exit(EXIT_SYS);
-	/* After this the kernel ends us with the outer process; one that died
-	 * before has closed its end of the pipe. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == -1 || poll(&parent, 1, 0) != 0)
-		_exit(EXIT_SYS);
-	setsid();
-	/* First of all: no mount of ours may reach the host. */
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1)
-		die_sys("unable to make mounts private");
-	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-		NULL) == -1)
-		die_sys("unable to mount a fresh /proc");
+	if (ns_begin(go, &what) == -1) {
+		if (!what)
+			_exit(EXIT_SYS);
+		die_sys("unable to %s", what);
+	}
 	/* Opened here: overlayfs takes no directory of another namespace. */
 	root->statefd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	dir = root->statefd == -1 ? NULL : path_of_fd(root->statefd);

@@ -23,15 +23,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -139,26 +136,17 @@ make_user_namespace(void)
 __attribute__((noreturn)) static void
 be_init(struct session *s, int go, int report, char **setup)
 {
-	struct pollfd parent = { .fd = go, .events = POLLIN };
 	int code, userns;
 	sigset_t set;
 	siginfo_t info;
-	char byte;
+	const char *what;
 	pid_t pid;
 
-	if (io_read_all(go, &byte, 1) != 1)
-		_exit(EXIT_SYS);
-	/* After this the kernel ends us with the outer process; one that died
-	 * before has closed its end of the pipe. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == -1 || poll(&parent, 1, 0) != 0)
-		_exit(EXIT_SYS);
-	setsid();
-	/* First of all: no mount of ours may reach the host. */
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1)
-		die_sys("unable to make mounts private");
-	if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-		NULL) == -1)
-		die_sys("unable to mount a fresh /proc");
+	if (ns_begin(go, &what) == -1) {
+		if (!what)
+			_exit(EXIT_SYS);
+		die_sys("unable to %s", what);
+	}
 	userns = make_user_namespace();
 	if (setenv("SB_SESSION", s->id, 1) == -1)
 		die(EXIT_SYS, "out of memory");

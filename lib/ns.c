@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -209,6 +212,26 @@ ns_fork_init(void)
 	if (geteuid() != 0)
 		flags |= CLONE_NEWUSER;
 	return (pid_t)syscall(SYS_clone, flags, NULL, NULL, NULL, NULL);
+}
+
+int
+ns_begin(int go, const char **what)
+{
+	struct pollfd parent = { .fd = go, .events = POLLIN };
+	char byte;
+
+	*what = NULL;
+	/* One that died before we asked to die with it has closed its end. */
+	if (io_read_all(go, &byte, 1) != 1 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL) == -1 || poll(&parent, 1, 0) != 0)
+		return -1;
+	setsid();
+	*what = "make mounts private";
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1)
+		return -1;
+	*what = "mount a fresh /proc";
+	return mount(
+	    "proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 }
 
 int

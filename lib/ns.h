@@ -60,6 +60,15 @@ int ns_start_time(pid_t pid, uint64_t *out);
 pid_t ns_fork_init(void);
 int ns_map_init(pid_t pid);
 
+/*
+ * The beginning of that child: waits for a byte from go, the end of a pipe
+ * whose other end its parent has open as long as it lives; from then on the
+ * kernel kills it when the parent dies. A session of its own, no mount that
+ * reaches the host, a fresh /proc. -1 with errno, and in what what failed;
+ * NULL: the parent has gone.
+ */
+int ns_begin(int go, const char **what);
+
 /* Writes setgroups (deny), uid_map and gid_map of a process as its parent. */
 int ns_map(pid_t pid, const char *uid_map, const char *gid_map);
 
