@@ -163,12 +163,11 @@ __attribute__((noreturn, format(printf, 2, 3))) static void
 refuse(const char *kind, const char *fmt, ...)
 {
 	struct failure f = FAILURE_INIT;
-	char *text = NULL;
+	char *text;
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) == -1)
-		die(EXIT_SYS, "out of memory");
+	text = xvasprintf(fmt, ap);
 	va_end(ap);
 	failure_set(&f, kind, "%s", text);
 	fail(EXIT_LOCAL, &f);
@@ -178,12 +177,11 @@ refuse(const char *kind, const char *fmt, ...)
 __attribute__((noreturn, format(printf, 1, 2))) static void
 misused(const char *fmt, ...)
 {
-	char *text = NULL;
+	char *text;
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) == -1)
-		die(EXIT_SYS, "out of memory");
+	text = xvasprintf(fmt, ap);
 	va_end(ap);
 	refuse(KIND_INVALID,
 	    "error: %s\n\nUsage: %s [OPTIONS] [OPERATION [ARGUMENTS]]\n\n"

@@ -88,12 +88,11 @@ __attribute__((noreturn, format(printf, 2, 3))) static void
 fail(int code, const char *fmt, ...)
 {
 	struct buf b = BUF_INIT;
-	char *text = NULL;
+	char *text;
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) == -1)
-		die(EXIT_SYS, "out of memory");
+	text = xvasprintf(fmt, ap);
 	va_end(ap);
 	buf_addf(&b, "sandbox-mcp %s error: %s\n",
 	    code == EXIT_LOCAL ? "configuration" : "server", text);

@@ -54,15 +54,12 @@ struct job {
 __attribute__((noreturn, format(printf, 1, 2))) static void
 invalid(const char *fmt, ...)
 {
-	char *message = NULL;
+	char *message;
 	va_list ap;
-	int n;
 
 	va_start(ap, fmt);
-	n = vasprintf(&message, fmt, ap);
+	message = xvasprintf(fmt, ap);
 	va_end(ap);
-	if (n == -1)
-		die(EXIT_SYS, "out of memory");
 	answer_error(EXIT_USAGE, KIND_INVALID, NULL, "%s", message);
 }
 

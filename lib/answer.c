@@ -12,16 +12,6 @@
 #include "mem.h"
 #include "out.h"
 
-__attribute__((format(printf, 1, 0))) static char *
-format(const char *fmt, va_list ap)
-{
-	char *text = NULL;
-
-	if (vasprintf(&text, fmt, ap) == -1)
-		die(EXIT_SYS, "out of memory");
-	return text;
-}
-
 static void
 put(const char *kind, const char *details, const char *message)
 {
@@ -99,7 +89,7 @@ answer_error(
 	char *message;
 
 	va_start(ap, fmt);
-	message = format(fmt, ap);
+	message = xvasprintf(fmt, ap);
 	va_end(ap);
 	leave(code, kind, details, message);
 }
@@ -112,7 +102,7 @@ answer_sys(const char *fmt, ...)
 	char *message;
 
 	va_start(ap, fmt);
-	message = format(fmt, ap);
+	message = xvasprintf(fmt, ap);
 	va_end(ap);
 	leave(EXIT_SYS, KIND_FAILED, NULL,
 	    xasprintf("%s: %s", message, strerror(err)));

@@ -80,13 +80,11 @@ bool
 confdoc_vrefuse(struct buf *why, const struct ynode *node, const char *name,
     const char *fmt, va_list ap)
 {
-	char *text;
+	char *text = xvasprintf(fmt, ap);
 
-	if (vasprintf(&text, fmt, ap) == -1)
-		text = NULL;
 	buf_cut(why, 0);
 	add_place(why, node, name);
-	buf_adds(why, text ? text : fmt);
+	buf_adds(why, text);
 	free(text);
 	return false;
 }

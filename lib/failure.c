@@ -6,21 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "err.h"
+#include "mem.h"
 #include "out.h"
 
 bool
 failure_set(struct failure *f, const char *kind, const char *fmt, ...)
 {
-	char *text = NULL;
+	char *text;
 	va_list ap;
-	int n;
 
 	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
+	text = xvasprintf(fmt, ap);
 	va_end(ap);
-	if (n == -1)
-		die(EXIT_SYS, "out of memory");
 	f->kind = kind;
 	buf_cut(&f->message, 0);
 	buf_adds(&f->message, text);

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "client.h"
-#include "err.h"
 #include "mem.h"
 #include "out.h"
 
@@ -242,12 +241,11 @@ mcptool_find(const struct mcptools *t, const struct buf *name)
 __attribute__((format(printf, 2, 3))) static bool
 wrong(struct buf *why, const char *fmt, ...)
 {
-	char *text = NULL;
+	char *text;
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) == -1)
-		die(EXIT_SYS, "out of memory");
+	text = xvasprintf(fmt, ap);
 	va_end(ap);
 	buf_adds(why, text);
 	free(text);

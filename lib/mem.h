@@ -6,6 +6,7 @@
 #ifndef SB_MEM_H
 #define SB_MEM_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 void *xmalloc(size_t size);
@@ -25,5 +26,7 @@ char *xstrndup(const char *s, size_t n);
 
 /* Caller frees. */
 __attribute__((format(printf, 1, 2))) char *xasprintf(const char *fmt, ...);
+__attribute__((format(printf, 1, 0))) char *xvasprintf(
+    const char *fmt, va_list ap);
 
 #endif
