@@ -2,14 +2,14 @@
 bats_require_minimum_version 1.5.0
 load lib
 load gate
-load svc
+load box
 load mcp-clients
 
 # Clients of MCP, its server, the gateway, sandboxes, and what comes of it.
 
 # start: a gateway.
 start() {
-	need overlay userns s6-svscan s6-ipcserver
+	need overlay userns s6-svscan s6-ipcserver tcpserver
 	mcp_start
 	sb-up -l "unix://$T/gw" 3>&-
 	gateway_place
@@ -29,16 +29,18 @@ sandbox() {
 }
 
 teardown() {
-	local id
-	for id in $(sb-local ls | jq -r '.sandboxes[].id'); do sb-local rm "$id" >>gone; done
+	local rc=0
+	boxes_end
 	sb-down -t 0 3>&- || :
-	sb_teardown
+	sb_teardown || rc=$?
+	nothing_left || rc=$?
+	return $rc
 }
 
 @test "every tool of every set, once by a client and once by the command line: the answers are the same bytes" {
 	start
 	workspace one
-	cp -a one two
+	cp -a one two # with its times
 	mcp ops "$T/one" "$T/two"
 }
 
@@ -63,6 +65,23 @@ teardown() {
 	v1=$!
 	mcp wait 2026-07-28 "$sandbox"
 	wait $v1
+}
+
+@test "what is too long for one answer comes in parts that are the whole" {
+	start
+	seq 1000 9999 >lines
+	sandbox
+	sandbox-runtime-cli --sandbox-id "$sandbox" file_write --path big --content "$(cat lines)" >out
+	mcp parts file_read '{"sandbox_id":"'"$sandbox"'","path":"big"}' content >whole 2>count
+	same whole lines
+	[ "$(cat count)" -gt 4 ]
+	session=$(sandbox-runtime-cli --sandbox-id "$sandbox" create_workspace_session | jq -r .workspace_session_id)
+	sandbox-runtime-cli --sandbox-id "$sandbox" file_write --workspace-session-id "$session" --path big \
+	    --content "$(tac lines)" >out
+	mcp parts diff_workspace_session '{"sandbox_id":"'"$sandbox"'","workspace_session_id":"'"$session"'"}' diff >whole 2>count
+	sandbox-runtime-cli --sandbox-id "$sandbox" diff_workspace_session --workspace-session-id "$session" | jq -j .diff >lines
+	same whole lines
+	[ "$(cat count)" -gt 4 ]
 }
 
 # content: of the file, or the kind of the error, by the server of the coprocess.

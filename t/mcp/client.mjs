@@ -10,11 +10,11 @@ const timeout = 300000;
 // the SDK; or what client v2 is told to speak: legacy, auto or a revision.
 // Its close() fails if the client found fault with anything that it was sent.
 export async function connect(kind, [command, ...args]) {
-	const sdk = kind === 'v1' ? '@modelcontextprotocol/sdk/client/' : '@modelcontextprotocol/client';
-	const { Client } = await import(kind === 'v1' ? sdk + 'index.js' : sdk);
-	const { StdioClientTransport } = await import(kind === 'v1' ? sdk + 'stdio.js' : sdk + '/stdio');
+	const v1 = kind === 'v1';
+	const { Client } = await import(v1 ? '@modelcontextprotocol/sdk/client/index.js' : '@modelcontextprotocol/client');
+	const { StdioClientTransport } = await import(v1 ? '@modelcontextprotocol/sdk/client/stdio.js' : '@modelcontextprotocol/client/stdio');
 	const mode = /^\d/.test(kind) ? { pin: kind } : kind;
-	const client = new Client({ name: 'sb-test', version: '1' }, kind === 'v1' ? {} : { versionNegotiation: { mode } });
+	const client = new Client({ name: 'sb-test', version: '1' }, v1 ? {} : { versionNegotiation: { mode } });
 	const faults = [];
 	client.onerror = e => faults.push(e.message);
 	const transport = new StdioClientTransport({ command, args, env: process.env, stderr: 'pipe' });
@@ -22,10 +22,8 @@ export async function connect(kind, [command, ...args]) {
 	await client.connect(transport, { timeout });
 
 	return {
-		kind,
-		faults,
 		pid: transport.pid,
-		era: kind === 'v1' ? 'legacy' : client.getProtocolEra(),
+		era: v1 ? 'legacy' : client.getProtocolEra(),
 		ping: () => client.ping({ timeout }),
 		list: () => client.listTools(undefined, { timeout }),
 
@@ -33,7 +31,7 @@ export async function connect(kind, [command, ...args]) {
 		async raw(name, args, { meta, ...options } = {}) {
 			const params = { name, arguments: args, _meta: meta };
 			const all = { timeout, ...options };
-			const result = await (kind === 'v1' ? client.callTool(params, undefined, all) : client.callTool(params, all));
+			const result = await (v1 ? client.callTool(params, undefined, all) : client.callTool(params, all));
 			return checked(result);
 		},
 		// The answer of a call that succeeds.
