@@ -395,6 +395,33 @@ take_batch(struct span all)
 	mcp_batch_done(batch);
 }
 
+/*
+ * What is no JSON for us. Clients in JavaScript send halves of surrogate pairs,
+ * and wait for an answer with their id.
+ */
+static void
+take_bad(const char *p, size_t n)
+{
+	struct mcp_peer to = { .out = &mcp.out };
+	struct buf copy = BUF_INIT;
+	struct rpc m = RPC_INIT;
+
+	buf_add(&copy, p, n);
+	if (n > 0 && rpc_mend(copy.data, n) &&
+	    json_is_valid(copy.data, n, NULL, NULL))
+		rpc_read((struct span){ copy.data, n }, &m);
+	to.id = m.id;
+	if (m.kind == RPC_CALL)
+		mcp_refuse(&to, RPC_PARAMS,
+		    "a string has one half of a surrogate pair, which is no "
+		    "character",
+		    NULL);
+	else if (m.kind == RPC_BAD)
+		mcp_refuse(&nobody, RPC_PARSE, "Parse error", NULL);
+	rpc_release(&m);
+	buf_release(&copy);
+}
+
 static void
 take_line(const char *p, size_t n)
 {
@@ -414,7 +441,7 @@ take_line(const char *p, size_t n)
 	if (n == 0)
 		return;
 	if (!json_is_valid(p, n, NULL, NULL))
-		mcp_refuse(&nobody, RPC_PARSE, "Parse error", NULL);
+		take_bad(p, n);
 	else if (*p == '[')
 		take_batch((struct span){ p, n });
 	else

@@ -51,6 +51,38 @@ rpc_release(struct rpc *m)
 	buf_release(&m->method);
 }
 
+/* Is there \uXXXX at i, of the range of surrogates that begins at first? */
+static bool
+is_surrogate(const char *p, size_t n, size_t i, const char *first)
+{
+	return i + 6 <= n && p[i] == '\\' && p[i + 1] == 'u' &&
+	    (p[i + 2] == 'd' || p[i + 2] == 'D') && p[i + 3] != '\0' &&
+	    strchr(first, p[i + 3]);
+}
+
+bool
+rpc_mend(char *text, size_t n)
+{
+	static const char high[] = "89abAB", low[] = "cdefCDEF";
+	bool found = false;
+	size_t i = 0;
+
+	while (i < n) {
+		if (is_surrogate(text, n, i, high) &&
+		    is_surrogate(text, n, i + 6, low)) {
+			i += 12;
+		} else if (is_surrogate(text, n, i, high) ||
+		    is_surrogate(text, n, i, low)) {
+			memcpy(text + i + 2, "fffd", 4);
+			found = true;
+			i += 6;
+		} else {
+			i += text[i] == '\\' ? 2 : 1;
+		}
+	}
+	return found;
+}
+
 bool
 rpc_same_id(struct span a, struct span b)
 {

@@ -40,6 +40,13 @@ struct rpc {
 void rpc_read(struct span text, struct rpc *m);
 void rpc_release(struct rpc *m);
 
+/*
+ * Puts U+FFFD in place of each half of a surrogate pair that stands alone in
+ * the n bytes of a text: JSON has it by its grammar, and no character is
+ * meant. Did it find one?
+ */
+bool rpc_mend(char *text, size_t n);
+
 /* Equal ids: of one type, with one value. */
 bool rpc_same_id(struct span a, struct span b);
 

@@ -181,6 +181,20 @@ pong() {
 	mcp_end
 }
 
+@test "half of a surrogate pair is refused with the id of its message" {
+	mcp --set runtime
+	for half in '\ud800' '\uDFFF' 'a\udbffb' '\udc00\ud800' '\ud83d\ude00\ud83d' '\\\ud800'; do
+		say "$(rpc 7 tools/call '{"name":"file_write","arguments":{"sandbox_id":"b","path":"a","content":"'"$half"'"}}')"
+		hears "$(rpc_error 7 -32602 "a string has one half of a surrogate pair, which is no character")"
+	done
+	# Not one: an escaped backslash before it.
+	say "$(rpc 8 ping '{"a":"\\ud800 \ud83d\ude00"}')"
+	hears '{"jsonrpc":"2.0","id":8,"result":{}}'
+	say '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"reason":"\ud800"}}' "$(rpc 9 ping)"
+	hears '{"jsonrpc":"2.0","id":9,"result":{}}'
+	mcp_end
+}
+
 @test "a byte order mark at the start, and a line without an end, are taken" {
 	printf '\xef\xbb\xbf%s\n%s' "$(rpc 1 ping)" "$(rpc 2 ping)" | sandbox-mcp --set runtime >out
 	is "$(cat out)" $'{"jsonrpc":"2.0","id":1,"result":{}}\n{"jsonrpc":"2.0","id":2,"result":{}}'
