@@ -38,7 +38,7 @@ all_down() {
 servers() {
 	local p
 	for p in $(pgrep -f -- "s6-ipcserverd .*$ops\$"); do
-		case $(readlink "/proc/$p/cwd") in "$SB_RUN/svc"/*) echo "$p" ;; esac
+		case $(readlink "/proc/$p/cwd") in "$T" | "$T"/*) echo "$p" ;; esac
 	done | wc -l
 }
 # The process of a service; 0: none.
