@@ -68,7 +68,9 @@ print(const char *path, uint64_t first, const struct window *w)
 		out_num(&b, "next_offset", next);
 	else
 		out_null(&b, "next_offset");
-	out_bool(&b, "truncated", next > 0);
+	out_bool(&b, "truncated", next > 0 || w->cut);
+	if (w->cut)
+		out_bool(&b, "line_cut", true);
 	buf_addc(&b, '}');
 	puts(b.data);
 	stdout_done();

@@ -250,6 +250,7 @@ text(const char *name, const struct child_end *end, struct part *part,
 	if (fit < s.n) {
 		buf_cut(out, out->len - 1);
 		buf_adds(out, "[... the rest of this line is cut ...]\"");
+		out_bool(out, "line_cut", true);
 	}
 	print_part(part, out);
 }

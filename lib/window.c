@@ -176,6 +176,7 @@ window_fit(struct window *w, size_t max)
 	room = max > MARK_BYTES ? max - MARK_BYTES : 0;
 	n = out_fit(text, end ? (size_t)(end - text) : w->text.len, &room);
 	w->num = 1;
+	w->cut = true;
 	buf_cut(&w->text, n);
 	buf_adds(&w->text, "[... the rest of this line is cut ...]");
 	w->overflow = false;

@@ -16,6 +16,7 @@
 struct window {
 	bool invalid; /* not UTF-8: the rest means nothing */
 	bool overflow; /* the window has more than max bytes: text is cut */
+	bool cut; /* window_fit: its one line is not whole */
 	struct buf text; /* its lines, joined by LF */
 	uint64_t num; /* how many they are */
 	uint64_t lines; /* of the whole text: what follows a last LF is none */

@@ -293,6 +293,7 @@ refused() {
 	need jq
 	seq -f 'line "%g"' 1000 >ws/many
 	{ head -c 300000 /dev/zero | tr '\0' x; echo; echo y; } >ws/long
+	printf 'x%.0s' {1..300} >ws/one
 	SB_STORE=$T/two
 	make_store
 	sb-file-read -c 1000 many >out
@@ -310,6 +311,8 @@ refused() {
 	run -100 sb-file-read long
 	sb-file-read -c 100 long >out
 	is "$(jq -r .content out)" "$(printf 'x%.0s' {1..36})[... the rest of this line is cut ...]"
-	is "$(jq -c '[.num_lines, .next_offset]' out)" '[1,2]'
+	is "$(jq -c '[.num_lines, .next_offset, .truncated, .line_cut]' out)" '[1,2,true,true]'
+	sb-file-read -c 100 one >out
+	is "$(jq -c '[.num_lines, .next_offset, .truncated, .line_cut]' out)" '[1,null,true,true]'
 	run -100 sb-file-read -c 0 many
 }
