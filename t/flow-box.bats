@@ -53,6 +53,21 @@ start() {
 	nothing_left
 }
 
+@test "A14: absolute paths of a command land in its session only" {
+	start
+	create
+	s=$(new_session)
+	run_in "$s" "echo mine >$T/ws/f; mkdir -p $T/ws/new/dir; echo x >$T/ws/new/dir/x; rm -r $T/ws/d; cat $T/ws/f" >out
+	is "$(jq -r .output out)" mine
+	is "$(cat ws/f; cat ws/d/g; ls ws)" "$(printf '%s\n' one two d f)"
+	t=$(new_session)
+	is "$(run_in "$t" "cat $T/ws/f; ls $T/ws" | jq -r .output)" "$(printf '%s\n' one 'd  f')"
+	is "$(within file_read '{"path":"'"$T"'/ws/f","workspace_session_id":"'"$s"'"}' | jq -r .content)" mine
+	within publish_workspace_session '{"workspace_session_id":"'"$s"'"}' >out
+	is "$(within list_files '{"path":"'"$T"'/ws"}' | jq -r '.entries[].name' | tr '\n' ' ')" "f new "
+	is "$(cat ws/f)" one
+}
+
 @test "what create_sandbox refuses" {
 	start
 	refused() { is "$(kind "$(ask create_sandbox "$1" system)")" "$2 "; }

@@ -14,6 +14,8 @@ teardown() {
 
 groups_of_test() { find /sys/fs/cgroup -type d -name "sb-$G" 2>/dev/null; }
 
+has_group() { [ -n "$(groups_of_test)" ]; }
+
 # Where no limit can be set this is all there is to see, and true.
 limited() {
 	sb-cgroup-run -m 1000000000 -p 1000 -c 1000000000 "$G" true 2>err || return
@@ -72,7 +74,7 @@ value() { cat "$(groups_of_test | while read -r d; do ls "$d/$1" "$d/$2" 2>/dev/
 	mkfifo in
 	sb-cgroup-run -p 9 "$G" cat in 3>&- &
 	exec 4>in
-	eventually test -n "$(groups_of_test)"
+	eventually has_group
 	mkdir "$(groups_of_test | head -n 1)/empty"
 	run -98 --separate-stderr sb-cgroup-run -d -t 0 "$G"
 	has "$stderr" "processes run in /"
@@ -90,7 +92,7 @@ value() { cat "$(groups_of_test | while read -r d; do ls "$d/$1" "$d/$2" 2>/dev/
 	mkfifo in
 	sb-cgroup-run "$G" cat in 3>&- &
 	exec 4>in
-	eventually test -n "$(groups_of_test)"
+	eventually has_group
 	sb-cgroup-run -d -t 60000 "$G" 3>&- 4>&- &
 	exec 4>&-
 	wait $!

@@ -161,7 +161,8 @@ version() { (SB_STORE=$T/store sb-stack-version); }
 	is "$(sb cat kept)" x
 	run -0 bash -c 'sb exec yes | head -n 1'
 	is "${lines[0]}" y
-	eventually test -z "$(sb ps)"
+	idle() { [ -z "$(sb ps)" ]; }
+	eventually idle
 	sb exec 'echo one; echo two; sleep 600' >"$T/out" 3>&- &
 	eventually grep -q one "$T/out"
 	sb kill "$(sb ps | cut -f 1)"
