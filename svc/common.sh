@@ -7,10 +7,10 @@
 die() {
 	code=$1
 	shift
-	echo "$prog: fatal: $*" >&2
+	printf '%s: fatal: %s\n' "$prog" "$*" >&2
 	exit "$code"
 }
-warn() { echo "$prog: warning: $*" >&2; }
+warn() { printf '%s: warning: %s\n' "$prog" "$*" >&2; }
 
 absolute() {
 	case $2 in /*) ;; *) die 100 "$1 is not an absolute path: $2" ;; esac

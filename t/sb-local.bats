@@ -392,3 +392,15 @@ third_fails() {
 	is "$(ls -d "$XDG_CACHE_HOME"/sb/images/*/ | wc -l)" 1
 	is "$(jq -r .state one two | tr '\n' ' ')" "ready ready "
 }
+
+@test "messages and names say a backslash as it is" {
+	run -100 --separate-stderr env SB_STATE='a\tb\n' sb-local ls
+	is "$stderr" 'sb-local: fatal: SB_STATE is not an absolute path: a\tb\n'
+	run -100 --separate-stderr env SB_RUN='a\tb' sb-up -l 'unix:///x'
+	is "$stderr" 'sb-up: fatal: SB_RUN is not an absolute path: a\tb'
+	images=$XDG_CACHE_HOME/sb/images
+	mkdir -p "$images/k"
+	touch 'a\tb.tar'
+	printf '%s\n' "$T/a\\tb.tar" >"$images/k.name"
+	is "$(sb-local images)" "$(printf '%s\n' "$T/a\\tb.tar" host)"
+}
