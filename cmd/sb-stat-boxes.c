@@ -415,16 +415,11 @@ add_one(const char *id)
 static void
 configure(void)
 {
-	int fd = place_open(state, "");
 	struct buf why = BUF_INIT;
 	struct conf conf;
 
-	if (fd == -1 && errno == ENOENT)
-		conf_default(&conf);
-	else if (fd == -1 || conf_read(fd, &conf, &why) == -1)
-		die(EXIT_USAGE, "%s",
-		    why.len > 0 ? buf_str(&why) : strerror(errno));
-	io_drop(&fd);
+	if (place_conf(state, &conf, &why) == -1)
+		die(EXIT_USAGE, "%s", buf_str(&why));
 	at_once = conf_number(&conf, CONF_SNAPSHOT_MANY);
 	if (at_once > AT_ONCE_MAX)
 		at_once = AT_ONCE_MAX;

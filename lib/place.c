@@ -146,3 +146,20 @@ out:
 	errno = err;
 	return fd;
 }
+
+int
+place_conf(const char *state, struct conf *conf, struct buf *why)
+{
+	int fd = place_open(state, ""), rc = 0, err;
+
+	if (fd == -1 && errno == ENOENT)
+		conf_default(conf);
+	else if (fd == -1 || conf_read(fd, conf, why) == -1)
+		rc = -1;
+	err = errno;
+	io_drop(&fd);
+	if (rc == -1 && why->len == 0)
+		buf_adds(why, strerror(err));
+	errno = err;
+	return rc;
+}

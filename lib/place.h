@@ -9,6 +9,9 @@
 
 #include <sys/types.h>
 
+#include "buf.h"
+#include "conf.h"
+
 /*
  * $SB_STATE, $XDG_STATE_HOME/sb, /var/lib/sb for root, $HOME/.local/state/sb.
  * Absolute; caller frees.
@@ -38,5 +41,12 @@ int place_make(const char *path, const char *rel);
 
 /* Opens it as it is. */
 int place_open(const char *path, const char *rel);
+
+/*
+ * The configuration in the state directory: as conf_read, but everything is at
+ * its default without that directory, too, and why says what was wrong,
+ * whatever it was.
+ */
+int place_conf(const char *state, struct conf *conf, struct buf *why);
 
 #endif

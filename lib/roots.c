@@ -51,16 +51,11 @@ int
 roots_read(const char *state, struct roots *r, struct buf *why)
 {
 	const struct conf_item *item;
-	int fd = place_open(state, ""), rc = 0;
 	struct conf conf;
 	size_t at = 0;
+	int rc = 0;
 
-	if (fd == -1 && errno == ENOENT)
-		conf_default(&conf);
-	else if (fd == -1 || conf_read(fd, &conf, why) == -1)
-		rc = -1;
-	io_drop(&fd);
-	if (rc == -1)
+	if (place_conf(state, &conf, why) == -1)
 		return -1;
 	while (
 	    rc == 0 && (item = conf_next(&conf, CONF_WORKSPACE_ROOTS, &at))) {
