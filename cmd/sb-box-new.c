@@ -3,7 +3,7 @@
  * sb-box-new: make records of sandboxes, which prog then creates. Shape: chain;
  * prog gets their ids behind its own words, and runs in the workspace.
  *
- *   1. Look at the workspace and the image, which is cheap.
+ *   1. Look at the workspace, the image and the configuration, which is cheap.
  *   2. Write the records, in the state "creating". Their files "busy" are
  *      locked by descriptors that prog inherits: when it and all that it
  *      started have ended, and the state is still that, the sandbox failed.
@@ -29,6 +29,7 @@
 #include "out.h"
 #include "path.h"
 #include "place.h"
+#include "profile.h"
 #include "roots.h"
 #include "spawn.h"
 
@@ -128,6 +129,19 @@ enter_workspace(const char *path)
 	return roots.enforced ? real : path;
 }
 
+static void
+read_profile(struct box_new *n)
+{
+	static struct profile profile = PROFILE_INIT;
+	struct buf why = BUF_INIT;
+	int rc = profile_read(state, &profile, &why);
+
+	if (rc == -1)
+		die(EXIT_SYS, "%s", buf_str(&why));
+	if (rc == 1)
+		n->profile = &profile;
+}
+
 /* The record is there, the lock is prog's. */
 static void
 make(int boxesfd, struct box_new *n)
@@ -172,6 +186,7 @@ main(int argc, char **argv)
 	check_image(image);
 	n.image = image;
 	n.workspace = enter_workspace(argv[optind]);
+	read_profile(&n);
 	ids = xcalloc(count, sizeof *ids);
 	if (atexit(undo) != 0)
 		die(EXIT_SYS, "out of memory");

@@ -96,6 +96,7 @@ be_program(int userns, int alive, const char *id, const char *workspace,
 {
 	char byte;
 
+	spawn_kill_first();
 	if (setns(userns, CLONE_NEWUSER) == -1)
 		die_sys("unable to join the user namespace of session %s", id);
 	/* Whoever kills us with 9 means the program. */

@@ -56,7 +56,10 @@ box_format(const struct box_new *n, struct buf *b)
 		box_out_base(b, n->source, n->root_hash);
 	else
 		out_null(b, "shared_base");
-	out_null(b, "resource_profile");
+	if (n->profile)
+		profile_out(b, n->profile);
+	else
+		out_null(b, "resource_profile");
 	if (n->provider) {
 		out_str(b, "provider", n->provider);
 		out_str(b, "image", n->image);

@@ -7,6 +7,7 @@
 
 #include "box.h"
 #include "buf.h"
+#include "profile.h"
 
 /* "eos-" and a UUID. */
 void box_new_id(char id[ID_MAX + 1]);
@@ -15,6 +16,7 @@ struct box_new {
 	const char *id, *workspace, *state;
 	const char *source, *root_hash; /* of the base; NULL: none yet */
 	const char *provider, *image; /* NULL: of none */
+	const struct profile *profile; /* NULL: no limits */
 };
 
 /* Appends the text of a record. */

@@ -221,6 +221,18 @@ check_docker(const struct confdoc *doc, struct buf *why)
 	return true;
 }
 
+static bool
+check_local(const struct confdoc *doc, struct buf *why)
+{
+	static const char key[] = "manager.local.resource_profile";
+	const char *profile = confdoc_says(doc, key);
+
+	if (!profile || of_profile(doc, profile, "pids_max"))
+		return true;
+	return refuse_value(
+	    doc, why, key, "%s is none of the resource_profiles", profile);
+}
+
 /* Is this what its key says by itself? */
 static bool
 is_default(const struct conf_value *v)
@@ -275,7 +287,7 @@ confcheck(struct confdoc *doc, const struct ynode *root, struct buf *why)
 		"runtime.command.read_lines_max", why) &&
 	    check_at_most(doc, "observability.views.layer_delta_default_limit",
 		"observability.views.layer_delta_max_limit", why) &&
-	    (!doc->docker || check_docker(doc, why));
+	    (!doc->docker || check_docker(doc, why)) && check_local(doc, why);
 
 	if (good)
 		warn_unread(doc);

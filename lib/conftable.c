@@ -263,7 +263,7 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "manager.docker.resource_profiles.*.daemon_runtime_profile",
 	    .type = CONF_WORD,
-	    .flags = CONF_REQUIRED | CONF_UNREAD,
+	    .flags = CONF_REQUIRED,
 	    .which = CONF_PROFILE_DAEMON,
 	    .words = "standard build-heavy",
 	    .fallback = "build-heavy\0"
@@ -276,7 +276,7 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "manager.docker.resource_profiles.*.memory_high_bytes",
 	    .type = CONF_NUMBER,
-	    .flags = CONF_REQUIRED | CONF_UNREAD,
+	    .flags = CONF_REQUIRED,
 	    .which = CONF_PROFILE_HIGH,
 	    .min = 1,
 	    .max = CONF_ANY,
@@ -291,7 +291,7 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "manager.docker.resource_profiles.*.memory_max_bytes",
 	    .type = CONF_NUMBER,
-	    .flags = CONF_REQUIRED | CONF_UNREAD,
+	    .flags = CONF_REQUIRED,
 	    .which = CONF_PROFILE_MAX,
 	    .min = 1,
 	    .max = CONF_ANY,
@@ -304,7 +304,7 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "manager.docker.resource_profiles.*.nano_cpus",
 	    .type = CONF_NUMBER,
-	    .flags = CONF_REQUIRED | CONF_UNREAD,
+	    .flags = CONF_REQUIRED,
 	    .which = CONF_PROFILE_CPUS,
 	    .min = 1,
 	    .max = CONF_ANY,
@@ -317,7 +317,7 @@ const struct conf_key conf_keys[] = {
 	{
 	    .name = "manager.docker.resource_profiles.*.pids_max",
 	    .type = CONF_NUMBER,
-	    .flags = CONF_REQUIRED | CONF_UNREAD,
+	    .flags = CONF_REQUIRED,
 	    .which = CONF_PROFILE_PIDS,
 	    .min = 1,
 	    .max = CONF_ANY,
@@ -332,7 +332,7 @@ const struct conf_key conf_keys[] = {
 	    .name = "manager.docker.resource_profiles.*."
 		    "separate_workload_cgroup",
 	    .type = CONF_BOOL,
-	    .flags = CONF_REQUIRED | CONF_UNREAD,
+	    .flags = CONF_REQUIRED,
 	    .which = CONF_PROFILE_SEPARATE,
 	    .fallback = "build-heavy\0"
 			"true\0"
@@ -379,6 +379,14 @@ const struct conf_key conf_keys[] = {
 	    .max = CONF_ANY,
 	    .fallback = "2147483648",
 	    .help = "How long the stream of an export may be.",
+	},
+	{
+	    .name = "manager.local.resource_profile",
+	    .type = CONF_TEXT,
+	    .flags = CONF_NULL,
+	    .which = CONF_LOCAL_PROFILE,
+	    .help = "Which of resource_profiles limits new local boxes; they "
+		    "have no limits without.",
 	},
 	{
 	    .name = "manager.local_daemon.ready_timeout_s",

@@ -69,6 +69,7 @@ enum conf_which {
 	CONF_SNAPSHOT_MANY, /* …observability_snapshot.max_concurrent_requests */
 	CONF_SNAPSHOT_MS, /* manager.observability_snapshot.timeout_ms */
 	CONF_HIDDEN_PATHS, /* runner.mount_mask.hidden_paths */
+	CONF_LOCAL_PROFILE, /* manager.local.resource_profile */
 	CONF_WORKSPACE_ROOTS, /* manager.workspace_roots */
 	CONF_CONTAINER_ENV, /* manager.docker.container_env.* */
 	CONF_PROFILE_DAEMON, /* …resource_profiles.*.daemon_runtime_profile */

@@ -127,6 +127,7 @@ be_command(const struct inside *in, int sock, int slave)
 		give_up(sock, "put the command in the foreground");
 	if (!in->pty && setpgid(0, 0) == -1)
 		give_up(sock, "make a process group");
+	spawn_kill_first();
 	if (setns(in->usersfd, CLONE_NEWUSER) == -1)
 		give_up(sock, "join the user namespace of the session");
 	/* Without its keeper the command would be nobody's. */

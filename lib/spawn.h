@@ -38,4 +38,11 @@ int spawn_code(int status);
 void spawn_exec(char *const argv[]);
 int spawn_exec_code(int err);
 
+/*
+ * Where memory is short, this process and those that it starts are killed
+ * before what serves them: oom_score_adj of proc(5). Where that cannot be
+ * said all are alike.
+ */
+void spawn_kill_first(void);
+
 #endif

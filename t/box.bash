@@ -21,6 +21,23 @@ new() {
 state() { sb-box-ls "$1" | jq -r .state; }
 boxes() { sb-box-ls | jq -r '.sandboxes[].id'; }
 
+# limit_boxes [CPUS HIGH MAX PIDS]: new boxes have these limits; else those of
+# the profile standard.
+limit_boxes() {
+	local p=manager.docker.resource_profiles.small
+	mkdir -p "$SB_STATE"
+	if [ $# = 0 ]; then
+		echo "manager.local.resource_profile standard"
+	else
+		printf "$p.%s %s\n" nano_cpus "$1" memory_high_bytes "$2" memory_max_bytes "$3" pids_max "$4" \
+		    daemon_runtime_profile standard separate_workload_cgroup true
+		echo "manager.local.resource_profile small"
+	fi >"$SB_STATE/conf"
+}
+
+# Control groups of the box $1.
+groups_of_box() { find /sys/fs/cgroup -type d -name "sb-$1" 2>/dev/null || :; }
+
 # Processes of boxes: those that run from their service directories, and those
 # that see their roots.
 box_processes() {

@@ -229,6 +229,50 @@ start() {
 	nothing_left
 }
 
+# A sandbox with limits, and a session in it. Where no limit can be set it says
+# so, and that is all there is to see.
+limited() {
+	limit_boxes "$@"
+	create
+	s=$(new_session)
+	! grep -q 'limits are not available: ' "$box/log/hold" || return
+	[ -n "$(groups_of_box "$id")" ]
+	pid1=$(cat "$box/hold")
+}
+
+# Nothing of what serves the box was ended: its first process has no dead child.
+lives_on() {
+	is "$(run_in "$s" "echo still here" | jq -r .output)" "still here"
+	is "$(cat "$box/hold")" "$pid1"
+	is "$(find "$SB_RUN/box/$id/svc" -name death_tally -size +0)" ""
+	is "$(manage inspect_sandbox | jq -r .state)" ready
+	is "$(manage destroy_sandbox | jq -r .state)" stopped
+	is "$(groups_of_box "$id")" ""
+}
+
+@test "a command that takes more memory than its box may have is killed, and the box lives on" {
+	start
+	limited 4000000000 134217727 134217728 500 || return 0
+	is "$(run_in "$s" "cat /proc/self/oom_score_adj" | jq -r .output)" 500
+	is "$(cat "/proc/${pid1%% *}/oom_score_adj")" "$(cat /proc/self/oom_score_adj)"
+	run_in "$s" "head -c 500000000 /dev/zero | exec tail -c 500000000 >big" >out
+	is "$(jq .exit_code out)" 137
+	lives_on
+}
+
+@test "there are no more processes in a box than there may be, and it lives on" {
+	start
+	# Each is the parent of the next: when one cannot be, all end.
+	echo '[ "$1" -gt 0 ] || exit 0; sh down $(($1 - 1)); exit $?' >ws/down
+	limited 4000000000 1000000000 1000000000 150 || return 0
+	run_in "$s" "sh down 10" >out
+	is "$(jq .exit_code out)" 0 || fail "$(cat out)"
+	run_in "$s" "sh down 300" >out
+	has "$(jq -r .output out)" fork
+	jq -e '.exit_code != 0' out
+	lives_on
+}
+
 @test "ten creates at once, and ten destroys" {
 	start
 	pids=
@@ -282,6 +326,7 @@ removable() {
 		rests() { case $(state "$1") in creating | stopping) return 1 ;; esac; }
 		eventually rests "$id" || return
 		sb-local rm "$id" >removed 2>&1 3>&- || fail "$(cat removed)" || return
+		is "$(groups_of_box "$id")" "" || return
 	done
 	# What was to become a record goes with the next that changes something.
 	sb-box-new "$T/ws" sb-box-rm -p local >removed && nothing_left
@@ -295,11 +340,12 @@ points() { awk -v p="$1" '$3 == p' rec | wc -l; }
 
 @test "create is killed at any call: what is left is named by a record, and goes" {
 	start
+	limit_boxes
 	inject -d -o rec sb-local new "$T/ws" >out 3>&-
 	removable
 	cp rec all
 	rounds=0
-	for what in sb-local:14 sb-box-new:5 sb-store-init:2 sb-base-import:3 sb-box-hold:3 sb-box-ready:5; do
+	for what in sb-local:14 sb-box-new:5 sb-store-init:2 sb-base-import:3 sb-cgroup-run:3 sb-box-hold:3 sb-box-ready:5; do
 		prog=${what%:*}
 		cp all rec
 		for k in $(sample "$(points "$prog")" "${what#*:}"); do
@@ -316,18 +362,19 @@ points() { awk -v p="$1" '$3 == p' rec | wc -l; }
 
 @test "destroy is killed at any call: it can be destroyed again" {
 	start
+	limit_boxes
 	new
 	inject -d -o rec sb-local rm "$id" >out 3>&-
 	nothing_left
 	cp rec all
 	rounds=0
-	for what in sb-local:12 sb-box-busy:6 sb-box-stop:5 sb-box-rm:8; do
+	for what in sb-local:12 sb-box-busy:6 sb-box-stop:5 sb-cgroup-run:3 sb-box-rm:8; do
 		prog=${what%:*}
 		cp all rec
 		for k in $(sample "$(points "$prog")" "${what#*:}"); do
 			new
 			inject -d -n "$k" -p "$prog" -o rec sb-local rm "$id" >out 2>&1 3>&- || :
-			removable || fail "$prog, call $k: $(cat out)"
+			removable && is "$(groups_of_box "$id")" "" || fail "$prog, call $k: $(cat out)"
 			rounds=$((rounds + 1))
 		done
 	done

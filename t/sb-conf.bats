@@ -100,6 +100,7 @@ i manager.export.max_decompressed_bytes 8589934592 1 0
 i manager.export.max_apply_entries 1000000 1 0
 i manager.observability_snapshot.max_concurrent_requests 8 1 0
 i manager.observability_snapshot.timeout_ms 1500 1 0
+t~ manager.local.resource_profile - standard,build-heavy x,""
 d manager.local_daemon.ready_timeout_s 2 0.1 0
 d manager.local_daemon.stop_timeout_s 2 0.1 0
 t~ manager.docker.docker_endpoint - /run/x.sock,tcp://h:1,"" -

@@ -43,6 +43,65 @@ load box
 	is "$(cat ws/f ws/d/g | tr '\n' ' ')" "one two "
 }
 
+@test "a box has the limits of the profile that is configured; its control groups go with it" {
+	box_start
+	limit_boxes
+	new -v 2>err
+	is "$(jq -c .resource_profile new.out)" \
+	    '{"name":"standard","nano_cpus":1000000000,"memory_high_bytes":402653184,"memory_max_bytes":536870912,"pids_max":256,"workload_memory_high_bytes":402653184,"workload_memory_max_bytes":402653184,"workload_pids_max":224,"control_plane_pids_reserve":32,"daemon_runtime_profile":"standard","separate_workload_cgroup":true}'
+	sb-local show "$id" >shown
+	same new.out shown
+	# All of them, or it was said which are not there.
+	for kind in cpu memory pids; do
+		grep -qE ":(|[^:]*,)($kind)(|,[^:]*):.*/sb-$id\$|^0::.*/sb-$id\$" "/proc/$(cut -d ' ' -f 1 "$box/hold")/cgroup" ||
+		    grep -q "^sb-local: info: $id: limits are not available: .*$kind: " err ||
+		    fail "$kind" "$(cat err "/proc/$(cut -d ' ' -f 1 "$box/hold")/cgroup")"
+	done
+	for d in $(groups_of_box "$id"); do
+		[ ! -e "$d/pids.max" ] || is "$(cat "$d/pids.max")" 256
+		[ ! -e "$d/memory.limit_in_bytes" ] || is "$(cat "$d/memory.limit_in_bytes")" 536870912
+		[ ! -e "$d/memory.max" ] || is "$(cat "$d/memory.max")" 536870912
+	done
+	groups_of_box "$id" >before
+	sb-local stop "$id" >out 3>&-
+	is "$(groups_of_box "$id")" ""
+	# They are the box's: what is configured later is for others.
+	rm "$SB_STATE/conf"
+	sb-local start "$id" >out 3>&-
+	groups_of_box "$id" >after
+	same before after
+	kill_box "$id"
+	sb-local rm "$id" >out 3>&-
+	is "$(groups_of_box "$id")" ""
+	new
+	is "$(jq .resource_profile new.out)" null
+	is "$(groups_of_box "$id")" ""
+}
+
+@test "what is kept back for services depends on the profile" {
+	mkdir -p ws
+	for p in "8000 64 7936" "100 12 88" "9 8 1"; do
+		read -r pids kept rest <<<"$p"
+		limit_boxes 1 5 5 "$pids"
+		sed -i 's/profile standard/profile build-heavy/' "$SB_STATE/conf"
+		sb-box-new "$T/ws" sh -c 'sb-box-ls "$1"' - >out
+		is "$(jq -r '.resource_profile | "\(.control_plane_pids_reserve) \(.workload_pids_max) \(.workload_memory_max_bytes) \(.daemon_runtime_profile)"' out)" \
+		    "$kept $rest 5 build-heavy"
+		sb-box-rm -p local "$(boxes)" >out
+	done
+}
+
+@test "a profile that is not there, or says too little, is refused before anything is made" {
+	mkdir -p ws
+	for p in none small; do
+		limit_boxes 1 2 3 9
+		sed -i "s/^\(manager.local.resource_profile\) .*/\1 $p/; /cpus/d" "$SB_STATE/conf"
+		run -111 --separate-stderr sb-box-new "$T/ws" true
+		has "$output" "manager.local.resource_profile: $p is none of the resource_profiles"
+		is "$(boxes)" ""
+	done
+}
+
 @test "several at once, in order, over one copy of the workspace" {
 	box_start
 	sb-local new -n 3 "$T/ws" >out 3>&-
