@@ -97,9 +97,9 @@ be_first(int go, int report, struct rootfs *root, char **argv)
 	root->target = xasprintf("%s/root", dir);
 	if (rootfs_make(root, &readonly, &why) == -1)
 		die(EXIT_SYS, "%s", buf_str(&why));
-	if (stage_file_nosync(root->statefd, "readonly", buf_str(&readonly),
+	if (stage_file_nosync(root->statefd, BOX_MOUNTS, buf_str(&readonly),
 		readonly.len, 0600) == -1)
-		die_sys("unable to write readonly");
+		die_sys("unable to write " BOX_MOUNTS);
 	if (setenv("SB_ROOT", root->target, 1) == -1)
 		die(EXIT_SYS, "out of memory");
 	if (chdir("/") == -1)

@@ -212,6 +212,28 @@ box_count(const struct box *box)
 	io_drop(&fd);
 }
 
+/* Nothing is known of a box that has not run yet. */
+static void
+print_mounts(const struct box *box, struct buf *out)
+{
+	struct buf text = BUF_INIT;
+	char *p, *save = NULL;
+
+	out_key(out, "readonly_mounts");
+	buf_addc(out, '[');
+	if (io_read_file_at(box->dirfd, BOX_MOUNTS, &text, BOX_MOUNTS_MAX) ==
+		0 &&
+	    text.len > 0)
+		for (p = strtok_r(text.data, "\n", &save); p;
+		    p = strtok_r(NULL, "\n", &save)) {
+			buf_adds(out, p == text.data ? "{" : ",{");
+			out_path(out, "path", p);
+			buf_addc(out, '}');
+		}
+	buf_addc(out, ']');
+	buf_release(&text);
+}
+
 void
 box_print(const struct box *box, struct buf *out)
 {
@@ -237,6 +259,8 @@ box_print(const struct box *box, struct buf *out)
 		else
 			buf_add(out, v.p, v.n);
 	}
+	if (box->provider.len > 0)
+		print_mounts(box, out);
 	buf_addc(out, '}');
 	buf_release(&key);
 }

@@ -11,10 +11,11 @@
  *
  *	lock		held as long as the box runs
  *	busy		held by who creates, starts, stops or destroys it
+ *	readonly	mounts that cannot be written in it, a line for each
  *
- * which say what became of the state in the record when whoever wrote it was
- * killed: "creating" or "stopping" and nobody is busy is "failed", "ready" and
- * no box runs is "stopped". Nothing has to reconcile anything.
+ * The locks say what became of the state in the record when whoever wrote it
+ * was killed: "creating" or "stopping" and nobody is busy is "failed", "ready"
+ * and no box runs is "stopped". Nothing has to reconcile anything.
  *
  * Its gate listens at the address "daemon" of the record, or, when that is
  * null, on the socket box/ID/gate below SB_RUN.
@@ -35,6 +36,7 @@
 #define BOX_RECORD "record.json"
 #define BOX_LOCK   "lock"
 #define BOX_BUSY   "busy"
+#define BOX_MOUNTS "readonly"
 
 #define STATE_CREATING "creating"
 #define STATE_READY    "ready"
@@ -43,7 +45,8 @@
 #define STATE_FAILED   "failed"
 
 enum {
-	BOX_RECORD_MAX = 1048576
+	BOX_RECORD_MAX = 1048576,
+	BOX_MOUNTS_MAX = 1048576
 };
 
 struct box {
@@ -88,7 +91,7 @@ int box_token(const struct box *box, struct buf *token);
 /* Counts a change. */
 void box_count(const struct box *box);
 
-/* Appends the record, with the state and the count as they are. */
+/* Appends the record, with state, count and read-only mounts as they are. */
 void box_print(const struct box *box, struct buf *out);
 
 /* Ids, sorted. None when there is no directory. -1 with errno. */

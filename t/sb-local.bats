@@ -24,7 +24,7 @@ load box
 @test "a sandbox is created, shown, listed and removed, and nothing is left" {
 	box_start
 	new
-	is "$(jq -c 'del(.shared_base.root_hash, .shared_base.source, .id)' new.out)" \
+	is "$(jq -c 'del(.shared_base.root_hash, .shared_base.source, .id, .readonly_mounts)' new.out)" \
 	    '{"workspace_root":"'"$T"'/ws","state":"ready","activity_revision":0,"daemon":null,"daemon_http":null,"shared_base":{"target":"/eos/layer-stack/base","readonly":true},"resource_profile":null,"provider":"local","image":"host"}'
 	grep -qxE 'eos-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}' <<<"$id"
 	[ -d "$(jq -r .shared_base.source new.out)/B000001-base/d" ]
@@ -100,6 +100,18 @@ load box
 		has "$output" "manager.local.resource_profile: $p is none of the resource_profiles"
 		is "$(boxes)" ""
 	done
+}
+
+@test "a record names the mounts that cannot be written in the box only" {
+	box_start
+	new
+	is "$(jq -r '.readonly_mounts[].path' new.out)" "$(cat "$box/readonly")"
+	: >"$box/readonly"
+	is "$(sb-local show "$id" | jq -c .readonly_mounts)" "[]"
+	printf '/srv/a "b"\n/srv/\377\n' >"$box/readonly"
+	is "$(sb-local ls | jq -c '.sandboxes[0].readonly_mounts')" '[{"path":"/srv/a \"b\""},{"path_b64":"L3Nydi//"}]'
+	rm "$box/readonly"
+	is "$(sb-local rm "$id" 3>&- | jq -c .readonly_mounts)" "[]"
 }
 
 @test "several at once, in order, over one copy of the workspace" {
