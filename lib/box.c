@@ -156,7 +156,12 @@ box_is_ready(const struct box *box, const char *run, struct failure *f)
 
 	if (!box_is(box, STATE_READY)) {
 		out_str(&f->details, "reason", "sandbox_not_ready");
-		return box_cannot(box, STATE_READY, f);
+		box_cannot(box, STATE_READY, f);
+		if (box->provider.len > 0 && box_is(box, STATE_STOPPED))
+			buf_adds(&f->message,
+			    ": it is stopped; start_sandbox, or sb up in its "
+			    "workspace, starts it");
+		return false;
 	}
 	if (!there) {
 		fd = open_run(box, run);

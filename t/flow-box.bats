@@ -153,7 +153,7 @@ start() {
 	s=$(new_session)
 	run_in "$s" "echo kept >k" >out
 	is "$(manage stop_sandbox | jq -r .state)" stopped
-	is "$(kind "$(within list_workspace_sessions {})")" "invalid_request invalid state transition for $id: stopped -> ready "
+	is "$(kind "$(within list_workspace_sessions {})")" "invalid_request invalid state transition for $id: stopped -> ready: it is stopped; start_sandbox, or sb up in its workspace, starts it "
 	is "$(ask snapshot {} system)" '{"sandboxes":[]}'
 	is "$(manage start_sandbox | jq -r .state)" ready
 	is "$(within list_workspace_sessions {} | jq -r '.sessions[] | .workspace_session_id + " " + .state')" "$s parked"
