@@ -81,11 +81,13 @@ wanted_cwd(const char *workspace)
 static void
 prepare_env(const char *id)
 {
-	const char *tmp = getenv("TMPDIR");
+	const char *tmp = getenv("TMPDIR"), *path = getenv("SB_PATH");
 	struct stat st;
 
-	if (setenv("SB_SESSION", id, 1) == -1)
+	if (setenv("SB_SESSION", id, 1) == -1 ||
+	    (path && *path && setenv("PATH", path, 1) == -1))
 		die(EXIT_SYS, "out of memory");
+	unsetenv("SB_PATH");
 	if (tmp && (stat(tmp, &st) == -1 || !S_ISDIR(st.st_mode)))
 		unsetenv("TMPDIR");
 }

@@ -150,8 +150,10 @@ be_command(const struct inside *in, int sock, int slave)
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	tell(sock, INSIDE_STARTED, 0, "", -1);
 	default_signals();
+	/* Its PATH is where it is looked for, not ours. */
+	environ = in->envp;
 	if (in->argv[1])
-		execvpe(in->argv[0], in->argv, in->envp);
+		execvp(in->argv[0], in->argv);
 	else
 		exec_shell(in->argv[0], in->envp);
 	dprintf(STDERR_FILENO, "sb-exec: unable to run %s: %s\n",

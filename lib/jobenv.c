@@ -8,9 +8,9 @@
 #define DEFAULT_PATH \
 	"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-static const char *const passed[] = { "HOME", "USER", "LANG", "LC_ALL", "TZ",
-	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy",
-	"https_proxy", "no_proxy", "all_proxy", NULL };
+static const char *const passed[] = { "HOME", "USER", "LOGNAME", "LANG",
+	"LC_ALL", "TZ", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY",
+	"http_proxy", "https_proxy", "no_proxy", "all_proxy", NULL };
 
 static const char *const refused[] = { "LD_PRELOAD", "LD_LIBRARY_PATH",
 	"LD_AUDIT", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "PATH",

@@ -43,9 +43,10 @@ start() {
 	is "$(ask list_sandboxes {} system | jq -c '.sandboxes[0]')" "$(cat created)"
 	s=$(new_session)
 	is "$(run_in "$s" "cat f; echo mine >>f; pwd" | jq -r .output)" "one"$'\n'"$T/ws"
+	is "$(run_in "$s" "command -v sb-local sb-exec || echo \$PATH" | jq -r .output)" "${PATH#"$SB_BIN:"}"
 	is "$(within publish_workspace_session '{"workspace_session_id":"'"$s"'"}' | jq -r .publish.no_op)" false
 	is "$(within file_read '{"path":"f"}' | jq -r .content)" "one"$'\n'"mine"
-	is "$(manage inspect_sandbox | jq .activity_revision)" 3
+	is "$(manage inspect_sandbox | jq .activity_revision)" 4
 	is "$(cat ws/f)" one
 	is "$(manage destroy_sandbox | jq -r .state)" stopped
 	is "$(ask list_sandboxes {} system)" '{"sandboxes":[]}'

@@ -201,6 +201,18 @@ load exec
 
 # ---- surroundings ----
 
+@test "SB_PATH is the PATH of commands, in which they are looked for, and of sb-run" {
+	start
+	printf '#!/bin/sh\necho "$PATH${SB_PATH+ more}"\n' >tool
+	chmod +x tool
+	sb-run "$s" sh -c 'mkdir tools && cat >tools/sb-tool && chmod +x tools/sb-tool' <tool
+	export SB_PATH=$T/ws/tools:/usr/bin:/bin
+	is "$(sb-exec -s "$s" -y 60000 sb-tool "" 3>&- | jq -r .output)" "$SB_PATH"
+	is "$(sb-exec -s "$s" -y 60000 sb-tool 3>&- | jq -r .output)" "$SB_PATH"
+	is "$(sb-run "$s" sb-tool)" "$SB_PATH"
+	run -127 sb-run "$s" sb-run
+}
+
 @test "environment, directory and words can be given" {
 	start
 	HTTP_PROXY=p https_proxy=q SECRET=x ex -e A=b -e 'C=d e' -e HTTP_PROXY=mine 'env | sort'
@@ -209,8 +221,8 @@ load exec
 	has "$(of output)" 'https_proxy=q'
 	has "$(of output)" 'GIT_OPTIONAL_LOCKS=0'
 	# And what bash itself sets; nothing else.
-	is "$(LANG=C HTTP_PROXY=a http_proxy=b no_proxy=c XDG_DATA_HOME=x sb-exec -s "$s" -y 60000 'env | sed "s/=.*//" | sort | tr "\n" " "' 3>&- | jq -r .output)" \
-	    'GIT_OPTIONAL_LOCKS HOME HTTP_PROXY LANG LC_ALL PATH PWD SB_JOB SB_SESSION SHLVL TERM TZ _ http_proxy no_proxy '
+	is "$(LANG=C USER=u LOGNAME=u HTTP_PROXY=a http_proxy=b no_proxy=c XDG_DATA_HOME=x sb-exec -s "$s" -y 60000 'env | sed "s/=.*//" | sort | tr "\n" " "' 3>&- | jq -r .output)" \
+	    'GIT_OPTIONAL_LOCKS HOME HTTP_PROXY LANG LC_ALL LOGNAME PATH PWD SB_JOB SB_SESSION SHLVL TERM TZ USER _ http_proxy no_proxy '
 	has "$(of output)" "SB_JOB=$job"
 	run ! has "$(of output)" SECRET
 	run -100 sb-exec -s "$s" -e PATH=/x true

@@ -114,6 +114,17 @@ load box
 	is "$(sb-local rm "$id" 3>&- | jq -c .readonly_mounts)" "[]"
 }
 
+@test "commands have the caller's PATH without our programs, over an image that of a system" {
+	box_start
+	PATH=$PATH:$SB_BIN:/opt/x
+	new
+	is "$(cat "$box/env/SB_PATH")" "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/x"
+	[ ! -e "$box/env/USER" ]
+	mkdir -p img/bin
+	new -i "$T/img"
+	is "$(cat "$box/env/SB_PATH" "$box/env/USER" "$box/env/LOGNAME")" "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/binrootroot"
+}
+
 @test "several at once, in order, over one copy of the workspace" {
 	box_start
 	sb-local new -n 3 "$T/ws" >out 3>&-
