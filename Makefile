@@ -150,6 +150,8 @@ install: all
 			install -d $${f%/*} && $(B)/bin/$$c \
 				--completion $${s%-completion} >$$f || exit 1; \
 		done; done
+	install -D -m 644 completion/sb.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sb
+	install -D -m 644 completion/_sb $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sb
 	for f in $(OPS); do \
 		install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/sb/$${f#svc/} || exit 1; done
 	for f in $(SVCS); do \

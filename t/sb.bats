@@ -381,3 +381,30 @@ version() { (SB_STORE=$T/store sb-stack-version); }
 	is "$output" eos-1
 	is "$stderr" "sb: two [x] y"
 }
+
+@test "verbs and ids are completed, in bash and in zsh" {
+	begin
+	s=$(sb new)
+	in_bash() {
+		bash -c '. "$1"; shift; COMP_WORDS=(sb "$@") COMP_CWORD=$#; _sb sb; echo "${COMPREPLY[@]}"' \
+		    - "$SB_TOP/completion/sb.bash" "$@"
+	}
+	is "$(in_bash d)" "diff down destroy"
+	is "$(in_bash -b "")" eos-1
+	is "$(in_bash -b eos-1 exec -s "${s:0:2}")" "$s"
+	is "$(in_bash rm "$s" "")" "$s"
+	is "$(in_bash diff -)" ""
+	is "$(in_bash cat "")" ""
+	is "$(in_bash -b none publish "")" ""
+	is "$(in_bash help pub)" publish
+	need zsh
+	in_zsh() {
+		zsh -fc '_files() { echo files; }; _describe() { print -l -- "${(@P)2}"; }
+		    f=$1; shift; words=(sb "$@") CURRENT=$(($# + 1)); . $f' - "$SB_TOP/completion/_sb" "$@"
+	}
+	is "$(in_zsh "" | grep '^new')" "new:make a session, print its id"
+	is "$(in_zsh -b "")" eos-1
+	is "$(in_zsh -b eos-1 exec -s "")" "$s"
+	is "$(in_zsh publish "")" "$s"
+	is "$(in_zsh cat "")" files
+}
