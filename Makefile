@@ -59,6 +59,7 @@ CLIS := $(if $(wildcard cmd/sandbox-cli.c),$(patsubst %,$(B)/bin/sandbox-%-cli,\
 OPS := $(sort $(wildcard svc/ops/*.json svc/ops/*/*.json))
 SVCS := $(sort $(wildcard svc/*.sh svc/*/run svc/*/finish svc/*/notification-fd))
 MCPS := $(sort $(wildcard mcp/*))
+COMPLETIONS := $(sort $(wildcard completion/*/*/*))
 MAN := $(sort $(wildcard doc/man*/*.[157]))
 
 all: $(CMDS) $(SHS) $(CLIS) $(B)/share/sb
@@ -150,8 +151,8 @@ install: all
 			install -d $${f%/*} && $(B)/bin/$$c \
 				--completion $${s%-completion} >$$f || exit 1; \
 		done; done
-	install -D -m 644 completion/sb.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sb
-	install -D -m 644 completion/_sb $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_sb
+	for f in $(COMPLETIONS); do \
+		install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/$${f#completion/} || exit 1; done
 	for f in $(OPS); do \
 		install -D -m 644 $$f $(DESTDIR)$(PREFIX)/share/sb/$${f#svc/} || exit 1; done
 	for f in $(SVCS); do \

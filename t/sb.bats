@@ -387,7 +387,7 @@ version() { (SB_STORE=$T/store sb-stack-version); }
 	s=$(sb new)
 	in_bash() {
 		bash -c '. "$1"; shift; COMP_WORDS=(sb "$@") COMP_CWORD=$#; _sb sb; echo "${COMPREPLY[@]}"' \
-		    - "$SB_TOP/completion/sb.bash" "$@"
+		    - "$SB_TOP/completion/bash-completion/completions/sb" "$@"
 	}
 	is "$(in_bash d)" "diff down destroy"
 	is "$(in_bash -b "")" eos-1
@@ -400,7 +400,7 @@ version() { (SB_STORE=$T/store sb-stack-version); }
 	need zsh
 	in_zsh() {
 		zsh -fc '_files() { echo files; }; _describe() { print -l -- "${(@P)2}"; }
-		    f=$1; shift; words=(sb "$@") CURRENT=$(($# + 1)); . $f' - "$SB_TOP/completion/_sb" "$@"
+		    f=$1; shift; words=(sb "$@") CURRENT=$(($# + 1)); . $f' - "$SB_TOP/completion/zsh/site-functions/_sb" "$@"
 	}
 	is "$(in_zsh "" | grep '^new')" "new:make a session, print its id"
 	is "$(in_zsh -b "")" eos-1
