@@ -83,6 +83,9 @@ jobenv_make(struct buf *env, const struct buf *given, const struct job_meta *m)
 		/* Nobody could answer. */
 		set_default(env, given, "GIT_TERMINAL_PROMPT", "0");
 	set_default(env, given, "GIT_OPTIONAL_LOCKS", "0");
+	/* On a terminal they would wait for a key, and nobody has any. */
+	set_default(env, given, "GIT_PAGER", "cat");
+	set_default(env, given, "PAGER", "cat");
 	if (given->len > 0)
 		buf_add(env, given->data, given->len);
 	set(env, "SB_SESSION", m->session);

@@ -220,11 +220,16 @@ load exec
 	has "$(of output)" 'HTTP_PROXY=mine'
 	has "$(of output)" 'https_proxy=q'
 	has "$(of output)" 'GIT_OPTIONAL_LOCKS=0'
+	# Nobody is there to turn pages.
+	has "$(of output)" $'\nGIT_PAGER=cat\n'
+	has "$(of output)" $'\nPAGER=cat\n'
 	# And what bash itself sets; nothing else.
 	is "$(LANG=C USER=u LOGNAME=u HTTP_PROXY=a http_proxy=b no_proxy=c XDG_DATA_HOME=x sb-exec -s "$s" -y 60000 'env | sed "s/=.*//" | sort | tr "\n" " "' 3>&- | jq -r .output)" \
-	    'GIT_OPTIONAL_LOCKS HOME HTTP_PROXY LANG LC_ALL LOGNAME PATH PWD SB_JOB SB_SESSION SHLVL TERM TZ USER _ http_proxy no_proxy '
+	    'GIT_OPTIONAL_LOCKS GIT_PAGER HOME HTTP_PROXY LANG LC_ALL LOGNAME PAGER PATH PWD SB_JOB SB_SESSION SHLVL TERM TZ USER _ http_proxy no_proxy '
 	has "$(of output)" "SB_JOB=$job"
 	run ! has "$(of output)" SECRET
+	ex -e PAGER=less 'echo $PAGER $GIT_PAGER'
+	is "$(of output)" 'less cat'
 	run -100 sb-exec -s "$s" -e PATH=/x true
 	run -100 sb-exec -s "$s" -e LD_PRELOAD=/x true
 	run -100 sb-exec -s "$s" -e SB_JOB=x true
