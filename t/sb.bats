@@ -103,6 +103,9 @@ version() { (SB_STORE=$T/store sb-stack-version); }
 	is "$(sb exec 'echo; sleep 0.3; echo; echo x; sleep 0.3; echo' | od -c)" "$(printf '\n\nx\n\n' | od -c)"
 	is "$(cd src && sb exec pwd)" "$T/ws/src"
 	is "$(sb exec 'seq 3000' | sha256sum)" "$(seq 3000 | sha256sum)"
+	# Nobody types, and nobody turns pages.
+	is "$(timeout 100 sb exec 'cat; read x; echo $?; tty >/dev/tty')" $'1\nnot a tty'
+	is "$(sb ps -a | tail -n 1 | cut -f 5)" 'cat; read x; echo $?; tty >/dev/tty'
 	run -1 --separate-stderr sb exec -s none true
 	has "$stderr" "no session none"
 }
