@@ -106,6 +106,15 @@ version() { (SB_STORE=$T/store sb-stack-version); }
 	# Nobody types, and nobody turns pages.
 	is "$(timeout 100 sb exec 'cat; read x; echo $?; tty >/dev/tty')" $'1\nnot a tty'
 	is "$(sb ps -a | tail -n 1 | cut -f 5)" 'cat; read x; echo $?; tty >/dev/tty'
+	# What is not there is said, where the output goes and to who looks on.
+	s=$(sb new)
+	run -0 --separate-stderr sb exec -s "$s" 'seq 300000'
+	is "${lines[0]} ${lines[${#lines[@]} - 1]}" "1 300000"
+	printf '%s\n' "${lines[@]}" | sed -n 's/^\[\.\.\. \([0-9]*\) rows dropped \.\.\.]$/\1/p' >"$T/dropped"
+	is "$stderr" "$(sed 's/.*/sb: & lines of output were not kept/' "$T/dropped")"
+	n=0
+	while read -r dropped; do n=$((n + dropped - 1)); done <"$T/dropped"
+	is $((${#lines[@]} + n)) 300000
 	run -1 --separate-stderr sb exec -s none true
 	has "$stderr" "no session none"
 }
