@@ -73,6 +73,16 @@ version() { (SB_STORE=$T/store sb-stack-version); }
 	has "$stderr" "eos-2 ready $T/ws2"
 	cd ws
 	is "$(sb ls)" "$(printf '%s\trunning\t0\t0' "$s")"
+	# Names of directories are bytes, and ids stand in lines.
+	mkdir "$T/"$'a\nb\tc\n'
+	(SB_STORE=$T/store3 && export SB_STORE && sb-store-init && sb-base-import "$T/"$'a\nb\tc\n' && sb-box-add eos-3) >/dev/null
+	run -100 --separate-stderr sb -b eos-3 ls
+	has "$stderr" "daemon unavailable for eos-3"
+	cd "$T/"$'a\nb\tc\n' || return
+	run -100 --separate-stderr sb ls
+	has "$stderr" "daemon unavailable for eos-3"
+	run -100 --separate-stderr sb -b eos ls
+	has "$stderr" "eos-3 ready $T/"'a\nb\tc\n'
 }
 
 @test "a session is named by how it begins, or not at all when it is the only one" {
