@@ -375,11 +375,22 @@ version() { (SB_STORE=$T/store sb-stack-version); }
 @test "what is asked of up and cannot be is said" {
 	need overlay s6-svscan
 	run -100 sb up nothing
+	run -100 sb up ''
 	run -100 sb up a b
+	mkdir gone
+	cd gone || return
+	rmdir ../gone
+	run -100 --separate-stderr sb up
+	has "$stderr" "sb: fatal: the current directory is gone"
+	cd ..
 	mkdir ws
 	run -100 --separate-stderr sb up -i "$T/no-image" ws 3>&-
 	has "$stderr" "sb: fatal: "
 	has "$stderr" "no-image"
+	# An image is named from where we are.
+	mkdir img
+	run -111 --separate-stderr sb up -i img ws 3>&-
+	has "$stderr" "$T/img has neither bin nor usr"
 	# What is in the directory cannot have the state in it.
 	run -2 --separate-stderr sb up "$T"
 	is "$output" ""
