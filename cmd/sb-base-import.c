@@ -1232,8 +1232,8 @@ refuse_nesting(const struct job *j)
 		    "/ cannot be imported: name a directory below it");
 	if (path_is_below(j->store, j->dir))
 		die(EXIT_USAGE,
-		    "store %s is inside the directory %s: set SB_STORE to a "
-		    "place outside it",
+		    "store %s is inside the directory %s: set SB_STORE, for "
+		    "sandboxes SB_STATE, to a place outside it",
 		    j->store, j->dir);
 	if (path_is_below(j->dir, j->store))
 		die(EXIT_USAGE, "directory %s is inside the store %s", j->dir,

@@ -432,7 +432,7 @@ go_on() {
 	mkdir -p ws/sub
 	store ws/store
 	run -100 --separate-stderr sb-base-import ws
-	has "$stderr" "store $T/ws/store is inside the directory $T/ws"
+	has "$stderr" "store $T/ws/store is inside the directory $T/ws: set SB_STORE, for sandboxes SB_STATE, to"
 	run -100 --separate-stderr sb-base-import ws/store
 	has "$stderr" "$T/ws/store"
 	run -100 --separate-stderr sb-base-import ws/store/workspace
