@@ -22,6 +22,7 @@
 #include "failure.h"
 #include "lock.h"
 #include "num.h"
+#include "path.h"
 #include "place.h"
 #include "spawn.h"
 
@@ -99,6 +100,24 @@ take(const struct box *box, const char *to, int ms)
 	return fd;
 }
 
+/*
+ * From here on it does not run again. On a full disk there is room where
+ * nothing is that anybody would miss.
+ */
+static int
+mark_stopping(struct box *box)
+{
+	static const char *const rest[] = { "log", "tmp", "var-tmp" };
+
+	if (box_set(box, STATE_STOPPING, NULL) == 0)
+		return 0;
+	if (errno != ENOSPC && errno != EDQUOT)
+		return -1;
+	for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
+		path_rm_tree(box->dirfd, rest[i]);
+	return box_set(box, STATE_STOPPING, NULL);
+}
+
 /* With the lock that is ours alone. */
 static void
 turn(struct box *box, const char *to)
@@ -120,7 +139,7 @@ turn(struct box *box, const char *to)
 		box_cannot(box, to, &f);
 		refuse(EXIT_USAGE, &f);
 	}
-	if (strcmp(to, STATE_STOPPING) == 0 && box_set(box, to, NULL) == -1)
+	if (strcmp(to, STATE_STOPPING) == 0 && mark_stopping(box) == -1)
 		answer_error(EXIT_SYS, KIND_INTERNAL, NULL,
 		    "unable to write the record of %s: %s", box->id,
 		    strerror(errno));

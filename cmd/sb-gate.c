@@ -190,15 +190,20 @@ progress_flush(void)
 		progress_write(buf_str(&progress.text));
 }
 
-/* "prog: info: text" */
+/* "prog: info: text"; and "prog: warning: text", which waits for nothing. */
 static void
 said(void *arg, const char *line)
 {
 	const char *text = strstr(line, ": info: ");
+	const char *warning = strstr(line, ": warning: ");
 
 	(void)arg;
-	if (text)
+	if (text && (!warning || text < warning)) {
 		progress_say(text + strlen(": info: "));
+	} else if (warning && req.progress) {
+		progress_flush();
+		progress_write(warning + strlen(": "));
+	}
 }
 
 /* ---- slots ---- */

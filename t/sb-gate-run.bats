@@ -101,7 +101,7 @@ line() { printf '{"op":"%s","request_id":"r1","scope":{"kind":"sandbox","sandbox
 	is "$(line make {} | sb-gate -b eos-1 ops)" '{"done":true}'
 }
 
-@test "progress: only for who asked, the first at once, what comes too fast not, always the last" {
+@test "progress: only for who asked, the first at once, what comes too fast not, always the last; warnings always" {
 	program talk <<-'EOT'
 	#!/bin/sh
 	[ "$1" != -v ] || printf 'talk: info: one\ntalk: info: t"wo\nnoise\ntalk: info: three: info: x\ntalk: warning: w\n' >&2
@@ -112,6 +112,7 @@ line() { printf '{"op":"%s","request_id":"r1","scope":{"kind":"sandbox","sandbox
 	is "$(line talk {} ',"_stream_logs":"true"' | sb-gate -b eos-1 ops)" '{"args":0}'
 	is "$(line talk {} ',"_stream_logs":true' | sb-gate -b eos-1 ops)" 'cli_log("one")
 cli_log("three: info: x")
+cli_log("warning: w")
 {"args":1}'
 	# An error is the last line as well.
 	is "$(line talk '{}' ',"_stream_logs":true' | sed 's/talk/talk2/' | sb-gate -b eos-1 ops)" "$(error unknown_op "unknown operation")"

@@ -486,3 +486,20 @@ third_fails() {
 	printf '%s\n' "$T/a\\tb.tar" >"$images/k.name"
 	is "$(sb-local images)" "$(printf '%s\n' "$T/a\\tb.tar" host)"
 }
+
+@test "on a full disk a sandbox can be removed" {
+	need root
+	box_start
+	mkdir -p "$SB_STATE"
+	unshare -m sh -euc '
+		mount -t tmpfs -o size=4m none "$SB_STATE"
+		id=$(sb-local new "$1" | jq -r .id)
+		box=$SB_STATE/sandboxes/$id
+		! dd if=/dev/zero of="$box/tmp/fill" bs=4k
+		sb-local stop "$id"
+		! echo x >"$SB_STATE/x"
+		rm -f "$SB_STATE/x"
+		sb-local rm "$id"
+		ls "$SB_STATE/sandboxes" >"$1/../left"' - "$T/ws" 3>&- >out 2>err || { cat out err; false; }
+	is "$(cat left)" ""
+}
