@@ -44,9 +44,10 @@ find_range(const char *file, struct range *r)
 		who = strsep(&line, ":");
 		count = line;
 		line = strsep(&count, ":");
-		if (!line || !count ||
+		/* newuidmap does nothing for who has no name. */
+		if (!pw || !line || !count ||
 		    (strcmp(who, number) != 0 &&
-			(!pw || strcmp(who, pw->pw_name) != 0)) ||
+			strcmp(who, pw->pw_name) != 0) ||
 		    !num_dec(line, 1, UINT32_MAX, &start) ||
 		    !num_dec(count, 1, UINT32_MAX, &n))
 			continue;

@@ -149,9 +149,11 @@ as_user() {
 	own=$(mktemp -d /tmp/sb-user.XXXXXX)
 	chown 1000:1000 "$own"
 	echo 1000:700000:65536 >"$T/subids"
+	printf '%s\n' root:x:0:0::/root:/bin/sh ${NAME:+$NAME:x:1000:1000::/:/bin/sh} >"$T/subids.passwd"
 	env SB_STATE="$own/state" SB_STORE="$own/state/sandboxes/b/eos" SB_ROOT="$own/state/sandboxes/b/root" \
 	    XDG_CACHE_HOME="$own/cache" HOME=/root OWN="$own" \
-	    unshare -m sh -euc 'mount --bind "$1" /etc/subuid; mount --bind "$1" /etc/subgid; shift
+	    unshare -m sh -euc 'mount --bind "$1" /etc/subuid; mount --bind "$1" /etc/subgid
+		mount --bind "$1.passwd" /etc/passwd; shift
 		exec setpriv --reuid 1000 --regid 1000 --clear-groups "$@"' - "$T/subids" "$@"
 }
 
@@ -162,7 +164,7 @@ as_user() {
 	chmod 711 "$T" "$BATS_RUN_TMPDIR" 2>/dev/null || :
 	tar -cf image.tar image
 	exec 4<image.tar
-	as_user sh -euc 'cd "$OWN"; mkdir ws; echo base >ws/f; tar -xf - <&4
+	NAME=sbtest as_user sh -euc 'cd "$OWN"; mkdir ws; echo base >ws/f; tar -xf - <&4
 		mkdir -p "$SB_STORE"; sb-store-init; sb-base-import "$OWN/ws"
 		sb-box-hold -i "$OWN/image" b sh -euc "s=\$(sb-session-new)
 			sb-run \$s sh -c \"touch /etc/mine; chown 42:7 /etc/mine; ls -ln /etc/mine; cat /proc/self/uid_map\""' 3>&- >out || { rm -rf "$own"; false; }
@@ -170,6 +172,12 @@ as_user() {
 	rm -rf "$own"
 	exec 4<&-
 	has "$(cat out)" "42       7"
+	# newuidmap does nothing for who has no name: one id, as without any.
+	as_user sh -euc 'cd "$OWN"; mkdir -p ws image/bin "$SB_STORE"; echo base >ws/f
+		sb-store-init; sb-base-import "$OWN/ws"
+		sb-box-hold -i "$OWN/image" b cat /proc/self/uid_map' 3>&- >out || { rm -rf "$own"; false; }
+	rm -rf "$own"
+	is "$(tail -n 1 out | tr -s ' ')" " 0 1000 1"
 }
 
 @test "names of hosts are looked up as on the host" {

@@ -316,6 +316,7 @@ load svc
 	run -1 sb-up eos-3 3>&-
 	run -98 sb-up eos-1 3>&-
 	run -0 sb-up eos-2 3>&-
+	is "$output" ""
 	answers "$unix" eos-2
 	answers "$second" eos-1
 	run -98 sb-up eos-2 3>&-
@@ -326,6 +327,7 @@ load svc
 	answers "$unix" eos-1
 	is "$(pid_of gate.eos-1)" "$before"
 	run -0 sb-up eos-2 3>&-
+	is "$output" ""
 	answers "$unix" eos-2
 	# The next sb-up serves all that there are.
 	run -0 sb-down

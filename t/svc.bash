@@ -14,10 +14,13 @@ up() { sb-up -l "unix://$second" "$@" 3>&-; }
 
 # answers ADDRESS [SANDBOX]: does a request to it, or through it, get one?
 answers() {
+	local got
 	if [ -n "${2:-}" ]; then
-		request list_workspace_sessions {} "$2" | "$SB_T/wire" "$1" | grep -qx '{"sessions":.*}'
+		got=$(request list_workspace_sessions {} "$2" | "$SB_T/wire" "$1") || :
+		[[ $got == '{"sessions":'*'}' ]] || fail "$2 at $1: ${got:-no answer}"
 	else
-		request list_sandboxes {} system | "$SB_T/wire" "$1" | grep -q '^{"sandboxes":.*}$'
+		got=$(request list_sandboxes {} system | "$SB_T/wire" "$1") || :
+		[[ $got == '{"sandboxes":'*'}' ]] || fail "$1: ${got:-no answer}"
 	fi
 }
 asked() { "$SB_T/wire" "$1" 2>/dev/null; }
@@ -53,7 +56,7 @@ end() {
 	local pid
 	for pid; do
 		[ "$pid" -gt 1 ] || fail "no process: $pid" || return
-		kill -KILL "$pid" || return
+		kill -KILL "$pid" 2>/dev/null || [ ! -e "/proc/$pid" ] || fail "$pid cannot be killed" || return
 	done
 }
 
