@@ -59,9 +59,27 @@ make_dirs(int statefd, const char *name, mode_t mode)
 }
 
 /*
- * An overlay over the directory from at to, its upper side in statefd/name;
- * one that is new gets owner, mode and xattrs of from.
+ * Opens the upperdir statefd/name. One that is new gets owner, mode and xattrs
+ * of lower before it has its name: who is killed halfway leaves none.
  */
+static int
+open_upper(int statefd, const char *name, int lower)
+{
+	char *new = xasprintf("%s.new", name);
+	int fd = path_open(statefd, name, O_RDONLY | O_DIRECTORY, 0);
+
+	if (fd == -1 && errno == ENOENT) {
+		fd = make_dirs(statefd, new, 0700);
+		if (fd != -1 &&
+		    (upper_dress_as(fd, lower) == -1 ||
+			renameat(statefd, new, statefd, name) == -1))
+			io_drop(&fd);
+	}
+	free(new);
+	return fd;
+}
+
+/* An overlay over the directory from at to, its upper side in statefd/name. */
 static int
 put_overlay(const struct rootfs *r, const char *from, const char *to,
     const char *name, struct buf *why)
@@ -70,15 +88,13 @@ put_overlay(const struct rootfs *r, const char *from, const char *to,
 	char *work = xasprintf("%s/work", name);
 	struct buf kernel = BUF_INIT;
 	int lower, at, fd[2] = { -1, -1 }, rc = -1;
-	bool new;
 
 	lower = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	at = open(to, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	fd[1] = make_dirs(r->statefd, work, 0700);
-	new = faccessat(r->statefd, upper, F_OK, AT_SYMLINK_NOFOLLOW) == -1;
-	fd[0] = make_dirs(r->statefd, upper, 0700);
-	if (lower == -1 || at == -1 || fd[0] == -1 || fd[1] == -1 ||
-	    (new && upper_dress_as(fd[0], lower) == -1))
+	if (lower != -1 && fd[1] != -1)
+		fd[0] = open_upper(r->statefd, upper, lower);
+	if (lower == -1 || at == -1 || fd[0] == -1 || fd[1] == -1)
 		buf_failed(why, "unable to prepare an overlay over %s", from);
 	else if (overlay_mount(
 		     &lower, 1, fd[0], fd[1], at, OVERLAY_AUTO, &kernel) == -1)

@@ -243,6 +243,16 @@ as_user() {
 	is "$output" 0
 }
 
+@test "killed while the root is begun: the next one has the mode of what it covers" {
+	need strace
+	start
+	make_image
+	chmod 751 image
+	run ! kill_at fchmod 1 sb-box-hold -i "$T/image" b true
+	box -i "$T/image" 's=$(sb-session-new); sb-run $s sh -c "ls -ld /"' >out
+	has "$(cat out)" drwxr-x--x
+}
+
 @test "TERM ends the program, and what does not listen to it" {
 	start
 	mkfifo said
